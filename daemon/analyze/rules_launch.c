@@ -17,16 +17,6 @@ const rl_rule rl_rules_launch[] = {
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "The grid has fewer blocks ({blocks:0}) than the device has multiprocessors ({sms:0}), so {100 * (1 - blocks / "
                 "sms):0} % of these are idle. |Divide the work into more blocks, or run another kernel concurrently."},
-    {.id = "partial_wave",
-     .version = 1,
-     .section = "LaunchStats",
-     .title = "Less than one full wave",
-     .cause = RL_CAUSE_GRID,
-     .inputs = {RL_INPUT_GRID_BLOCKS, RL_INPUT_SM_COUNT, RL_INPUT_WAVES},
-     .condition = "blocks >= sms && waves < 0.9",
-     .kind = RL_FINDING_WARNING,
-     .message = "All {blocks:0} blocks are resident at once and fill {100 * waves:0} % of the multiprocessors' block slots. "
-                "Latencies are hidden by fewer warps than the theoretical occupancy suggests."},
     /* The cost of a partial last wave lies between two bounds. If a unit limits the blocks, fewer blocks on a multiprocessor run
      * faster, and only multiprocessors without a block cost time. If latency limits them, they take as long as in a full wave,
      * and every empty slot costs time: `idle`. RL_CAUSE_TAIL limits the estimate to the first bound. The achieved occupancy does

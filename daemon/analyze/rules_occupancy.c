@@ -26,6 +26,16 @@
   }
 
 const rl_rule rl_rules_occupancy[] = {
+    {.id = "partial_wave",
+     .version = 2,
+     .section = "Occupancy",
+     .title = "Less than one full wave",
+     .cause = RL_CAUSE_GRID,
+     .inputs = {RL_INPUT_GRID_BLOCKS, RL_INPUT_SM_COUNT, RL_INPUT_WAVES, RL_INPUT_COMPUTE_PCT, RL_INPUT_MEMORY_PCT},
+     .condition = "blocks >= sms && waves < 0.9 && " RL_NOT_BUSY,
+     .kind = RL_FINDING_WARNING,
+     .message = "All {blocks:0} blocks are resident at once and fill {100 * waves:0} % of the multiprocessors' block slots. "
+                "Latencies are hidden by fewer warps than the theoretical occupancy suggests."},
     OCCUPANCY_LIMIT_RULE(
         registers, BELOW_BLOCK_LIMIT, "registers per thread",
         "Limit them (__launch_bounds__, -maxrregcount) as long as nothing spills, shorten live ranges, or use smaller blocks."),
