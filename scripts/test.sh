@@ -63,8 +63,8 @@ step() { # NAME COMMAND...: runs and times the command; prints the end of its lo
   fi
 }
 
-build() { # PRESET
-  cmake --preset "$1" && cmake --build --preset "$1" --parallel "$jobs"
+build() { # PRESET [BUILD-OPTIONS...]
+  cmake --preset "$1" && cmake --build --preset "$1" --parallel "$jobs" "${@:2}"
 }
 
 # State folders are in memory if /dev/shm has 2 GiB free: on a disk that is still writing the outputs of the build, each commit of
@@ -103,7 +103,8 @@ rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|cl
 programs() { CTEST_PARALLEL_LEVEL=$((2 * jobs)) suite_with_second_attempts programs dev -LE 'unit|simt|boot|source'; }
 boot() { suite_with_second_attempts boot dev -L boot; } # alone, because its tests check durations
 asan() { suite_with_second_attempts asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
-tsan() { suite_with_second_attempts tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
+tsan_units=(queue store supervisor wire) # the unit tests in which several threads interact
+tsan() { suite_with_second_attempts tsan tsan -R "^(api_.*|$(IFS='|' && echo "${tsan_units[*]}"))\$"; }
 fuzz() { scripts/fuzz.sh; }
 
 # Code for compute capability 8.0 also runs on 8.6 and 8.9. Compiling for these two as well would take 50 % longer and test
@@ -165,7 +166,7 @@ all=(install_all source build_dev generated boot build_ahead unit simt programs
   build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)
 build_dev() { build dev; }
 build_asan() { build asan; }
-build_tsan() { build tsan; }
+build_tsan() { build tsan --target installed "${tsan_units[@]/#/test_}"; } # without the tests that `tsan` does not run
 build_fuzz() { # builds the fuzz targets only, because clang does not build the rest of the tree
   local targets
   cmake --preset fuzz || return
