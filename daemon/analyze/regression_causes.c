@@ -430,6 +430,43 @@ static int copy_run(const rl_regression_run *run, rl_regression_run *copy, rl_re
   return 0;
 }
 
+/* Returns the number of kernels with the launch and name of `kernel`, and the sum of their launches in *launches. */
+static size_t count_executions(const rl_regression_run *run, const rl_regression_kernel *kernel, int64_t *launches) {
+  size_t count = 0;
+  *launches = 0;
+  for (size_t i = 0; i < run->kernel_count; i++)
+    if (same_launch_and_name(&run->kernels[i], kernel)) count++, *launches += run->kernels[i].launches;
+  return count;
+}
+
+/* Workers of older builds have one row for all executions of a kernel in a launch, also those whose grids differ. Merges rows of
+ * `run` that are one row with as many launches in `other`. The merged row has that row's configuration and no metrics. */
+static void merge_executions(const rl_regression_run *other, rl_regression_run *run, rl_regression_kernel *kernels) {
+  for (const rl_regression_kernel *whole = other->kernels; whole < other->kernels + other->kernel_count; whole++) {
+    int64_t whole_launches, launches;
+    if (count_executions(other, whole, &whole_launches) != 1 || count_executions(run, whole, &launches) < 2 ||
+        launches != whole_launches)
+      continue;
+    rl_regression_kernel *merged = NULL;
+    size_t kept = 0;
+    for (size_t i = 0; i < run->kernel_count; i++) {
+      if (merged != NULL && same_launch_and_name(&kernels[i], whole)) {
+        merged->total_us += kernels[i].total_us;
+        continue;
+      }
+      kernels[kept] = kernels[i];
+      if (merged == NULL && same_launch_and_name(&kernels[i], whole)) merged = &kernels[kept];
+      kept++;
+    }
+    run->kernel_count = kept;
+    merged->launches = launches;
+    merged->metrics = (rl_metric_values){0};
+    merged->dynamic_shared_bytes = whole->dynamic_shared_bytes;
+    memcpy(merged->grid, whole->grid, sizeof merged->grid);
+    memcpy(merged->block, whole->block, sizeof merged->block);
+  }
+}
+
 int rl_regression_causes_find(const rl_regression_run *baseline, const rl_regression_run *current, rl_regression_causes *causes,
                               rl_error *err) {
   RL_CLEANUP(free_kernels) rl_regression_kernel *baseline_kernels = NULL;
@@ -437,6 +474,8 @@ int rl_regression_causes_find(const rl_regression_run *baseline, const rl_regres
   rl_regression_run before, now;
   comparison c = {.baseline = &before, .current = &now};
   if (copy_run(baseline, &before, &baseline_kernels, err) < 0 || copy_run(current, &now, &current_kernels, err) < 0) return -1;
+  merge_executions(&before, &now, current_kernels);
+  merge_executions(&now, &before, baseline_kernels);
   c.baseline_us = before.total_us, c.difference_us = now.total_us - before.total_us;
   c.causes.items = calloc(baseline->kernel_count + current->kernel_count + 3, sizeof *c.causes.items);
   if (c.causes.items == NULL) {

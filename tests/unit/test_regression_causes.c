@@ -338,6 +338,30 @@ static void executions_of_a_launch_are_paired_by_grid(void **state) {
   rl_regression_causes_clear(&causes);
 }
 
+/* A worker of an older build has one row for two executions, a newer one has a row for each grid. */
+static void executions_are_merged_if_the_other_run_has_their_sum(void **state) {
+  (void)state;
+  rl_regression_kernel sum = make_kernel("conv2", 300, "c1"),
+                       split[] = {make_kernel("fc", 50, "f1"), make_kernel("conv2", 100, "c1"), make_kernel("conv2", 240, "c1")};
+  rl_regression_kernel whole[] = {make_kernel("fc", 50, "f1"), sum};
+  split[2].grid[0] = 36;
+  whole[1].launches = split[1].launches + split[2].launches;
+  for (int reversed = 0; reversed < 2; reversed++) {
+    rl_regression_run runs[] = {make_run(whole, 2), make_run(split, 3)};
+    rl_regression_causes causes = find_causes(&runs[reversed], &runs[1 - reversed]);
+    assert_int_equal(causes.count, 1);
+    assert_string_equal(causes.items[0].subject, "conv2");
+    assert_true(causes.items[0].difference_us == (reversed ? -40 : 40));
+    assert_null(strstr(causes.items[0].text, "executes it"));
+    rl_regression_causes_clear(&causes);
+  }
+  whole[1].launches++; /* one execution more: the rows are not known to be parts of the sum */
+  rl_regression_run baseline = make_run(whole, 2), current = make_run(split, 3);
+  rl_regression_causes causes = find_causes(&baseline, &current);
+  assert_int_equal(causes.count, 2);
+  rl_regression_causes_clear(&causes);
+}
+
 static void equal_runs_have_no_cause_and_unknown_times_are_refused(void **state) {
   (void)state;
   rl_regression_kernel kernel = make_kernel("a", 100, "c1");
@@ -393,6 +417,7 @@ int main(void) {
                                      cmocka_unit_test(small_differences_of_equal_kernels_are_one_entry),
                                      cmocka_unit_test(kernels_are_paired_by_launch_and_order),
                                      cmocka_unit_test(executions_of_a_launch_are_paired_by_grid),
+                                     cmocka_unit_test(executions_are_merged_if_the_other_run_has_their_sum),
                                      cmocka_unit_test(equal_runs_have_no_cause_and_unknown_times_are_refused),
                                      cmocka_unit_test(other_processes_on_the_device_are_the_cause)};
   return cmocka_run_group_tests(tests, NULL, NULL);
