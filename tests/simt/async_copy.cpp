@@ -54,11 +54,20 @@ static mbarrier &mbarrier_at(uint32_t address) {
   return barrier;
 }
 
+void wake_mbarrier_waiters(block_state &block, const mbarrier *barrier) {
+  size_t remaining = 0;
+  for (const mbarrier_waiter &waiter : block.mbarrier_waiters)
+    if (!barrier || waiter.barrier == barrier) make_ready(*waiter.thread);
+    else block.mbarrier_waiters[remaining++] = waiter;
+  block.mbarrier_waiters.resize(remaining);
+}
+
 /* Begins the next phase if no arrival and no byte is missing. */
-static void complete_phase_if_done(mbarrier &barrier) {
+static void complete_phase_if_done(block_state &block, mbarrier &barrier) {
   if (barrier.pending_arrivals || barrier.pending_bytes) return;
   barrier.parity ^= 1;
   barrier.pending_arrivals = barrier.count;
+  wake_mbarrier_waiters(block, &barrier);
 }
 
 void mbarrier_init(uint32_t address, uint32_t count) {
@@ -72,20 +81,22 @@ void mbarrier_arrive(uint32_t address, uint32_t expected_bytes) {
   if (barrier.pending_arrivals == 0) die("more arrivals at the mbarrier at %#x than it was initialised for", address);
   barrier.pending_arrivals--;
   barrier.pending_bytes += (int32_t)expected_bytes;
-  complete_phase_if_done(barrier);
+  complete_phase_if_done(block_of_address(address), barrier);
 }
 
 /* --- st.async and cp.async.bulk ----------------------------------------------------------------------------------------- */
 
-static void complete(const pending_store &store) {
+static void complete(block_state &block, const pending_store &store) {
   memcpy(store.to, store.from ? store.from : store.value, store.bytes);
   store.barrier->pending_bytes -= (int32_t)store.bytes;
-  complete_phase_if_done(*store.barrier);
+  complete_phase_if_done(block, *store.barrier);
 }
 
 static void complete_now_or_later(const pending_store &store, uint32_t barrier) {
-  if (random_below(2)) complete(store);
-  else block_of_address(barrier).pending_stores.push_back(store);
+  block_state &block = block_of_address(barrier);
+  if (random_below(2)) return complete(block, store);
+  block.pending_stores.push_back(store);
+  wake_mbarrier_waiters(block, store.barrier); /* they complete it */
 }
 
 void st_async(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier) {
@@ -99,16 +110,26 @@ void cp_async_bulk(uint32_t to, const void *from, uint32_t bytes, uint32_t barri
   complete_now_or_later({shared_pointer(to, bytes, 16), bytes, from, {}, &mbarrier_at(barrier)}, barrier);
 }
 
-bool mbarrier_test_wait(uint32_t address, uint32_t parity) {
+bool mbarrier_try_wait(uint32_t address, uint32_t parity) {
   yield_point();
   mbarrier &barrier = mbarrier_at(address);
-  std::vector<pending_store> &stores = block_of_address(address).pending_stores;
+  block_state &block = block_of_address(address);
+  std::vector<pending_store> &stores = block.pending_stores;
   size_t remaining = 0;
+  bool may_complete = false;
   for (size_t i = 0; i < stores.size(); i++)
-    if (stores[i].barrier == &barrier && random_below(4)) complete(stores[i]);
-    else stores[remaining++] = stores[i];
+    if (stores[i].barrier == &barrier && random_below(4)) complete(block, stores[i]);
+    else {
+      may_complete |= stores[i].barrier == &barrier;
+      stores[remaining++] = stores[i];
+    }
   stores.resize(remaining);
-  return barrier.parity != (parity & 1);
+  if (barrier.parity != (parity & 1)) return true;
+  if (!may_complete) {
+    block.mbarrier_waiters.push_back({&barrier, &running_thread()});
+    wait_at("an mbarrier");
+  }
+  return false;
 }
 
 }  // namespace simt

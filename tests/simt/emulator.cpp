@@ -184,9 +184,15 @@ static void run_random_warp() {
   emulator.ready_warps.pop_back();
 }
 
+/* Lets the time limit of all waits for mbarriers pass. */
+static void end_waits_for_mbarriers() {
+  for (auto &cluster : emulator.resident)
+    for (auto &block : cluster->blocks) wake_mbarrier_waiters(*block);
+}
+
 /* Starts the clusters in random order, a random number of them resident at a time, and runs warps until all have finished. */
 static void run_grid(uint32_t clusters) {
-  enum { MAX_RESIDENT = 6, YIELDS_BEFORE_NEXT_CLUSTER = 1 << 16, LIVELOCK_YIELDS = 1 << 23 };
+  enum { MAX_RESIDENT = 6, YIELDS_BEFORE_NEXT_CLUSTER = 1 << 16, LIVELOCK_YIELDS = 1 << 23, RUNS_PER_TIME_LIMIT = 1 << 14 };
   std::vector<uint32_t> not_started = random_order(clusters);
   size_t resident_limit = emulator.config->cooperative ? clusters : 1 + random_below(MAX_RESIDENT);
   while (!not_started.empty() || !emulator.resident.empty()) {
@@ -197,6 +203,7 @@ static void run_grid(uint32_t clusters) {
       start_cluster(not_started.back());
       not_started.pop_back();
     }
+    if (emulator.ready_warps.empty() || random_below(RUNS_PER_TIME_LIMIT) == 0) end_waits_for_mbarriers();
     if (emulator.ready_warps.empty()) report_deadlock("deadlock");
     if (emulator.yields_since_progress > LIVELOCK_YIELDS) report_deadlock("livelock");
     run_random_warp();

@@ -102,7 +102,8 @@ void cp_async_wait_all();
 void mbarrier_init(uint32_t barrier, uint32_t count);
 void mbarrier_inval(uint32_t barrier);
 void mbarrier_arrive(uint32_t barrier, uint32_t expected_bytes);
-bool mbarrier_test_wait(uint32_t barrier, uint32_t parity);
+/* Returns whether the phase has ended. Otherwise it first waits for the next event that can end it, or for a time limit. */
+bool mbarrier_try_wait(uint32_t barrier, uint32_t parity);
 void st_async(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier);
 void cp_async_bulk(uint32_t to, const void *from, uint32_t bytes, uint32_t barrier);
 

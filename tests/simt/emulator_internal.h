@@ -66,6 +66,11 @@ struct named_barrier {
   std::vector<thread_state *> waiting;
 };
 
+struct mbarrier_waiter {
+  struct mbarrier *barrier;
+  thread_state *thread;
+};
+
 struct cluster_state;
 struct block_state {
   cluster_state *cluster = NULL;
@@ -77,6 +82,7 @@ struct block_state {
   std::vector<warp_state> warps;
   named_barrier barriers[NAMED_BARRIERS];
   std::vector<pending_store> pending_stores; /* st.async stores that will complete on the block's mbarriers */
+  std::vector<mbarrier_waiter> mbarrier_waiters;
 };
 
 struct cluster_state {
@@ -107,6 +113,8 @@ void destroy_fiber(thread_state &thread);
 void exit_thread(); /* ends the running thread; called on that thread's stack */
 
 void make_ready(thread_state &thread);
+void wait_at(const char *name); /* suspends the running thread until make_ready. name: for the report of a deadlock */
+void wake_mbarrier_waiters(block_state &block, const struct mbarrier *barrier = NULL); /* NULL: of all mbarriers */
 /* If all expected lanes of the mask are at the sync point, performs the operation and makes them ready. */
 void try_sync_lanes(warp_state &warp, uint32_t mask);
 

@@ -84,10 +84,10 @@ inline void mbarrier_arrive_expect_tx_shared_b64(uint64_t &state, uint32_t barri
   state = 0;
 }
 inline void mbarrier_try_wait_parity_acquire_cluster_shared_b64(bool &done, uint32_t barrier, uint32_t parity, uint32_t) {
-  done = mbarrier_test_wait(barrier, parity);
+  done = mbarrier_try_wait(barrier, parity);
 }
 inline void mbarrier_try_wait_parity_acquire_cta_shared_b64(bool &done, uint32_t barrier, uint32_t parity, uint32_t) {
-  done = mbarrier_test_wait(barrier, parity);
+  done = mbarrier_try_wait(barrier, parity);
 }
 inline void selp_b32(uint32_t &to, uint32_t a, uint32_t b, bool p) { to = p ? a : b; }
 inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_b32(uint32_t to, uint32_t v, uint32_t barrier) {

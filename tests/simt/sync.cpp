@@ -17,8 +17,7 @@ static void make_all_ready(std::vector<thread_state *> &waiting) {
   waiting.clear();
 }
 
-/* Suspends the running thread until make_ready. name: for the report of a deadlock. */
-static void wait_at(const char *name) {
+void wait_at(const char *name) {
   thread_state &thread = running_thread();
   thread.waits_for = name;
   thread.warp->ready_lanes &= ~(1u << thread.lane);
