@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 
 #include "api/cached_reply.h"
+#include "api/connections.h"
 #include "api/http_stream.h"
 #include "api/reply.h"
 #include "api/server_internal.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 enum { BUFFER_BYTES = 64 << 10, SEND_BYTES = 16 << 10, MAX_STREAMED_REPLIES = 16 };
@@ -53,6 +55,8 @@ static void run_fill(rl_pool_task *task) {
   rl_request_budget_begin(budget);
   reply->failed = fill_buffer(reply, BUFFER_BYTES, &err) < 0;
   rl_request_budget_end(budget);
+  if (reply->source_closed)
+    (void)rl_connection_use_resource(reply->stream.connections, reply->stream.tracked_connection, RL_RESOURCE_SNAPSHOTS, 0, 0);
   if (!reply->failed) return;
   close_source(reply); /* releases the database connection before MHD ends the reply */
   rl_request_budget_explain(budget, &err);
@@ -92,16 +96,27 @@ static int send_whole(rl_http_request *request, chunked_reply *reply, const char
   return rl_reply(request, 200, rl_response_text(bytes, length, content_type), err);
 }
 
+/* Counts a streamed reply of the request. The count ends with close_source. */
+static int claim_stream(rl_http_request *request, const rl_chunk_source *source, rl_error *err) {
+  rl_server *server = request->server;
+  if (atomic_fetch_add(&server->streamed_replies, 1) >= MAX_STREAMED_REPLIES)
+    return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
+                   "The daemon is already sending its maximum number of large replies; try again later.");
+  if (source->is_file) return 0;
+  if (rl_server_check_log(server, err) < 0) return -1;
+  (void)rl_connection_use_resource(server->connections, request->tracked_connection, RL_RESOURCE_SNAPSHOTS, 1, rl_monotonic_ns());
+  return 0;
+}
+
 static int send_streamed(rl_http_request *request, chunked_reply *reply, const char *content_type, rl_error *err) {
   reply->server = request->server;
   rl_request_budget_end(&request->budget);
   reply->own_budget = request->budget;
   reply->budget = &reply->own_budget;
   reply->fill_task = (rl_pool_task){.run = run_fill, .connection = request->connection};
-  if (atomic_fetch_add(&request->server->streamed_replies, 1) >= MAX_STREAMED_REPLIES) {
+  if (claim_stream(request, &reply->source, err) < 0) {
     rl_http_stream_free(&reply->stream);
-    return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
-                   "The daemon is already sending its maximum number of large replies; try again later.");
+    return -1;
   }
   return rl_reply(request, 200, rl_http_stream_response(&reply->stream, request, SEND_BYTES, content_type), err);
 }

@@ -24,11 +24,13 @@ typedef struct rl_connection rl_connection;
 
 /* Resources that requests in progress use while they wait for their clients. The daemon limits how much all of them use together;
  * the clients without recorded progress for longest lose. For a reply, only its begin is recorded, so the clients whose replies
- * began longest ago lose, even if they read steadily. Otherwise clients that read a byte at a time would keep all memory. */
+ * began longest ago lose, even if they read steadily. Otherwise clients that read a byte at a time would keep all memory, or
+ * the write-ahead log of old snapshots. */
 typedef enum rl_resource {
   RL_RESOURCE_BODY_BYTES, /* memory of request bodies */
   RL_RESOURCE_UPLOADS,    /* uploads of which a part is in a file */
   RL_RESOURCE_REPLIES,    /* replies from the body cache that are being sent */
+  RL_RESOURCE_SNAPSHOTS,  /* streamed replies, each of which reads one snapshot of the database */
   RL_RESOURCE_COUNT
 } rl_resource;
 

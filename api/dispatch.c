@@ -223,6 +223,11 @@ static void run_authorization(rl_pool_task *task) { authorize(request_of_task(ta
 
 static bool is_safe_method(const rl_http_request *request) { return strcmp(request->route->method, "GET") == 0; }
 
+static rl_pool pool_of(const rl_http_request *request) {
+  if (request->refused || request->route == NULL) return RL_POOL_INLINE;
+  return request->route->is_heavy != NULL && request->route->is_heavy(request) ? RL_POOL_HEAVY : request->route->pool;
+}
+
 /* Runs the handler and makes the reply. A GET whose client disconnected while it was queued is skipped; other methods run,
  * because they change data. */
 static void run_reply(rl_pool_task *task) {
@@ -232,6 +237,7 @@ static void run_reply(rl_pool_task *task) {
   rl_request_budget_begin(budget);
   if (atomic_load(&request->server->stopping)) refuse(request, 503, "The daemon is stopping.");
   else if (is_safe_method(request) && rl_request_budget_check(budget, &request->err) < 0) request->refused = true;
+  else if (pool_of(request) == RL_POOL_HEAVY && rl_server_check_log(request->server, &request->err) < 0) request->refused = true;
   if (!budget->client_left && (request->refused || !rl_cached_reply_begin(request))) reply(request);
   rl_request_budget_end(budget);
 }
@@ -336,11 +342,6 @@ static enum MHD_Result queue_response(rl_http_request *request) {
   enum MHD_Result queued = MHD_queue_response(request->connection, (unsigned)request->status, request->response);
   rl_http_request_release_response(request);
   return queued;
-}
-
-static rl_pool pool_of(const rl_http_request *request) {
-  if (request->refused || request->route == NULL) return RL_POOL_INLINE;
-  return request->route->is_heavy != NULL && request->route->is_heavy(request) ? RL_POOL_HEAVY : request->route->pool;
 }
 
 typedef struct forwarding {

@@ -37,14 +37,16 @@ enum {
   BODY_CACHE_BYTES = 68 << 20,
   REQUEST_BODIES_BYTES = 64 << 20, /* memory of all request bodies in progress, but at least MIN_LARGEST_BODIES of the largest */
   MIN_LARGEST_BODIES = 4,
-  MAX_UPLOADS = 8,      /* uploads of more than one part at the same time */
-  REPLY_PATIENCE_S = 1, /* time for a client to read a reply that keeps memory from others */
-  UPLOAD_PATIENCE_S = 5 /* an upload without a part for so long ends if another needs its place */
+  MAX_UPLOADS = 8,          /* uploads of more than one part at the same time */
+  REPLY_PATIENCE_S = 1,     /* time for a client to read a reply that keeps memory from others */
+  UPLOAD_PATIENCE_S = 5,    /* an upload without a part for so long ends if another needs its place */
+  SNAPSHOT_PATIENCE_S = 10, /* time for a client to read a streamed reply that keeps the write-ahead log from being reset */
+  LARGE_LOG_BYTES = 256 << 20
 };
 static const int64_t second_ns = 1000000000;
 
 /* The watcher thread releases abandoned connections. Once per second it shuts down late connections, calls rl_event_streams_tick,
- * and returns free memory to the kernel. */
+ * limits the write-ahead log, and returns free memory to the kernel. */
 typedef struct watcher_thread {
   pthread_t thread;
   bool started;
@@ -163,6 +165,29 @@ static void release_abandoned(rl_server *server, bool *again) {
   if (rl_connections_release_abandoned(server->connections, again)) rl_event_streams_end_abandoned(server->event_streams);
 }
 
+/* Resets the write-ahead log if it is large. SQLite resets it by itself unless some query always reads a snapshot in it. So ends
+ * the streamed replies that began longest ago, whose clients read slowly, and lets no further long reads begin until it is reset.
+ */
+static void limit_log(rl_server *server, int64_t now_ns) {
+  int64_t database_bytes, log_bytes = 0, ended = 0;
+  rl_error err;
+  int rc = rl_store_file_sizes(server->store, &database_bytes, &log_bytes, &err);
+  bool is_large = rc == 0 && log_bytes > LARGE_LOG_BYTES;
+  if (is_large && (rc = rl_store_reset_log(server->store, &err)) > 0) is_large = false;
+  while (is_large && rl_connections_shut_down_stalled(server->connections, RL_RESOURCE_SNAPSHOTS, now_ns)) ended++;
+  const bool was_large = atomic_exchange(&server->log_is_large, is_large);
+  if (rc < 0 && !was_large) rl_log(RL_LOG_WARNING, "can't limit the write-ahead log: %s", err.message);
+  if (ended > 0)
+    rl_log(RL_LOG_WARNING, "ended %lld replies that kept the write-ahead log, %lld bytes, from being reset", (long long)ended,
+           (long long)log_bytes);
+}
+
+int rl_server_check_log(const rl_server *server, rl_error *err) {
+  if (!atomic_load(&server->log_is_large)) return 0;
+  return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
+                 "The database's write-ahead log is too large because long replies still read it; try again later.");
+}
+
 static void *run_watcher(void *context) {
   server_with_watcher *watched_server = context;
   rl_server *server = &watched_server->server;
@@ -179,6 +204,7 @@ static void *run_watcher(void *context) {
     next_tick_ns = now_ns + second_ns;
     rl_connections_shut_down_late(server->connections, now_ns);
     rl_event_streams_tick(server->event_streams, now_ns);
+    limit_log(server, now_ns);
     rl_body_cache_trim_heap(server->body_cache);
   }
   return NULL;
@@ -369,6 +395,7 @@ static void limit_resources(const rl_server *server) {
                                 largest_bodies > REQUEST_BODIES_BYTES ? largest_bodies : REQUEST_BODIES_BYTES, 0);
   rl_connections_limit_resource(server->connections, RL_RESOURCE_UPLOADS, MAX_UPLOADS, UPLOAD_PATIENCE_S * second_ns);
   rl_connections_limit_resource(server->connections, RL_RESOURCE_REPLIES, INT64_MAX, REPLY_PATIENCE_S * second_ns);
+  rl_connections_limit_resource(server->connections, RL_RESOURCE_SNAPSHOTS, INT64_MAX, SNAPSHOT_PATIENCE_S * second_ns);
 }
 
 static int allocate_members(rl_server *server, rl_error *err) {

@@ -34,6 +34,6 @@ int rl_nsys_open(rl_store *store, rl_export_target *target, rl_chunk_source *sou
     free(file);
     return -1;
   }
-  *source = (rl_chunk_source){next_chunk, close_file, file};
+  *source = (rl_chunk_source){next_chunk, close_file, file, .is_file = true};
   return 0;
 }

@@ -215,6 +215,16 @@ uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_i
   return rl_revisions_read(&store->revisions, kind, job_id);
 }
 
+int rl_store_reset_log(rl_store *store, rl_error *err) {
+  sqlite3_stmt *row = NULL;
+  if (lock_writer(store, err) < 0) return -1;
+  int rc = rl_db_query_row(&store->writer, err, "checkpoint", &row);
+  bool is_busy = rc > 0 && sqlite3_column_int(row, 0) != 0;
+  sqlite3_reset(row);
+  rl_timed_mutex_unlock(&store->writer_mutex);
+  return rc < 0 ? -1 : !is_busy;
+}
+
 int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *log = NULL;
   struct stat database, wal = {0};

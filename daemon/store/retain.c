@@ -197,10 +197,7 @@ static int return_free_pages(rl_store *store, const atomic_bool *stop, rl_error 
     rl_timed_mutex_unlock(&store->writer_mutex);
     if (rc < 0) return -1;
   }
-  rl_timed_mutex_lock(&store->writer_mutex);
-  int rc = rl_db_run(&store->writer, err, "checkpoint");
-  rl_timed_mutex_unlock(&store->writer_mutex);
-  return rc;
+  return rl_store_reset_log(store, err) < 0 ? -1 : 0;
 }
 
 int rl_store_apply_retention(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,

@@ -144,6 +144,9 @@ int64_t rl_store_removed_rows(const rl_store *store, rl_retention_row_kind kind)
 int rl_store_backup(const char *folder, const char *file, rl_error *err);
 /* Sets the sizes of the database file and of its write-ahead log. */
 int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err);
+/* Copies the write-ahead log into the database and empties its file. Returns 1; 0 if a query still reads a snapshot in the log
+ * after 0.1 s. Writers wait meanwhile, so short queries that overlap do not prevent the reset. */
+int rl_store_reset_log(rl_store *store, rl_error *err);
 
 /* --- reading ----------------------------------------------------------------------------------------------------------- */
 /* The queries. The file schema/sql/queries/NAME.sql of a query describes its parameters (:job, ...) and its columns; the comments

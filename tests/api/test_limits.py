@@ -304,6 +304,49 @@ def test_one_request_ends_few_replies(start):
     assert own_daemon.stop() == 0
 
 
+def log_bytes(daemon):
+    return (daemon.state / "rooflined.db-wal").stat().st_size
+
+
+def write_to_the_log(daemon, megabytes):
+    """Writes this much to the write-ahead log from another process, in transactions that leave the database as it was."""
+    with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", timeout=30)) as db:
+        pass_id, = db.execute("SELECT min(id) FROM passes").fetchone()
+        for _ in range(megabytes // 16):
+            db.execute("INSERT INTO names (pass_id, ordinal, name) VALUES (?, 1000000, printf('%*c', 16000000, 'x'))", (pass_id,))
+            db.commit()
+            db.execute("DELETE FROM names WHERE pass_id = ? AND ordinal = 1000000", (pass_id,))
+            db.commit()
+
+
+def test_slow_readers_do_not_let_the_log_grow(start):
+    """The write-ahead log can't be reset while a reply that is sent slowly reads an older snapshot. Above 256 MiB of log, such a
+    reply ends, even if its client reads a byte now and then, and no further one begins before the log is reset. No time-out ends
+    the reply meanwhile."""
+    own_daemon = start("--request-timeout-s", "600", "--request-deadline-s", "600")
+    spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(40000)]
+    rows = Rows(own_daemon)
+    path = f"/jobs/{rows.job_of(rows.run([], trace=([], spans)))}/export?format=csv"
+    whole = own_daemon.get(path).content
+    with contextlib.ExitStack() as clients:
+        slow = ask_slowly(clients, own_daemon, path)
+        received = slow.recv(1)
+        write_to_the_log(own_daemon, 272)
+        assert log_bytes(own_daemon) > 256 << 20
+        time.sleep(2)  # the daemon looks at the log once per second
+        refused = own_daemon.get(path)
+        assert (refused.status_code, refused.json()["code"]) == (503, "busy") and int(refused.headers["Retry-After"]) >= 1
+        until = time.monotonic() + 60
+        while (again := own_daemon.get(path)).status_code == 503:
+            assert time.monotonic() < until
+            with contextlib.suppress(ConnectionResetError):
+                received += slow.recv(1)
+            time.sleep(1)
+        assert again.content == whole and log_bytes(own_daemon) == 0
+        assert len(received + read_all(slow)) < len(whole)
+    assert own_daemon.stop() == 0
+
+
 def test_many_clients_are_served_at_once(daemon, finished):
     failures = []
 
