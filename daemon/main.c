@@ -20,6 +20,7 @@
 #include "base/commit.h"
 #include "base/condition.h"
 #include "base/log.h"
+#include "base/stop_signal.h"
 #include "config.h"
 #include "health.h"
 #include "recovery.h"
@@ -250,6 +251,12 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   return 0;
 }
 
+/* Returns whether SIGTERM or SIGINT has ended the start while it listed devices or waited for the database's lock. */
+static bool is_caused_by_stop(const rl_error *err) {
+  const bool is_locked = err->domain == RL_STORAGE && err->code == RL_STORAGE_LOCKED;
+  return (err->domain == RL_ERRNO && err->code == EINTR) || (is_locked && rl_stop_signal_is_pending());
+}
+
 int main(int argc, char **argv) {
   static command options; /* static, because its texts are used until the program ends */
   rl_config config;
@@ -275,8 +282,8 @@ int main(int argc, char **argv) {
   umask(077);
   rl_log_open("rooflined", rl_log_level_by_name(config.log_level));
   if (serve(&config, &signals, &err) >= 0) return 0;
-  bool was_stopped = err.domain == RL_ERRNO && err.code == EINTR;
-  rl_log(was_stopped ? RL_LOG_INFO : RL_LOG_ERROR, "%s", err.message);
+  bool was_stopped = is_caused_by_stop(&err);
+  rl_log(was_stopped ? RL_LOG_INFO : RL_LOG_ERROR, "%s%s", was_stopped ? "stopped during the start: " : "", err.message);
   if (was_stopped) return 0;
   return err.domain == RL_INPUT ? EX_CONFIG : 1;
 }

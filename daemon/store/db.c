@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/stop_signal.h"
 #include "store/functions.h"
 
-enum { BUSY_MS = 5000 };
+enum { BUSY_MS = 5000, BUSY_PAUSE_MS = 5 };
 
 /* Maps SQLite's primary result codes to the code and the advice of an error. Any other result code means a bug in rooflined. */
 static const struct {
@@ -63,6 +65,14 @@ static int index_texts(rl_db *db, const rl_embedded *texts) {
 /* Turns off SQLite's allocator statistics: all connections share their lock, and no code reads them. */
 static void configure_sqlite(void) { (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
+/* SQLite calls this busy handler when another program holds a lock. Returns 0 to fail with SQLITE_BUSY. */
+static int wait_for_lock(void *context, int earlier_calls) {
+  (void)context;
+  if (earlier_calls >= BUSY_MS / BUSY_PAUSE_MS || rl_stop_signal_is_pending()) return 0;
+  nanosleep(&(struct timespec){.tv_nsec = BUSY_PAUSE_MS * 1000000L}, NULL);
+  return 1;
+}
+
 int rl_db_open(const char *path, int flags, const rl_embedded *texts, rl_db *db, rl_error *err) {
   static pthread_once_t configured = PTHREAD_ONCE_INIT;
   pthread_once(&configured, configure_sqlite);
@@ -74,7 +84,7 @@ int rl_db_open(const char *path, int flags, const rl_embedded *texts, rl_db *db,
     rl_db_close(db);
     return -1;
   }
-  sqlite3_busy_timeout(db->handle, BUSY_MS);
+  sqlite3_busy_handler(db->handle, wait_for_lock, NULL);
   return 0;
 }
 

@@ -17,7 +17,8 @@ typedef struct rl_db {
   size_t statement_count;
 } rl_db;
 
-/* Opens a connection. flags: SQLITE_OPEN_*. texts: the named statements, which must outlive db. After a failure db is closed. */
+/* Opens a connection. flags: SQLITE_OPEN_*. texts: the named statements, which must outlive db. After a failure db is closed. The
+ * connection waits for another program's lock for 5 s, or until a stop signal is pending (base/stop_signal.h). */
 int rl_db_open(const char *path, int flags, const rl_embedded *texts, rl_db *db, rl_error *err);
 void rl_db_close(rl_db *db); /* accepts a zeroed rl_db */
 /* Fills err with the connection's last error and advice: "cannot <action>: <advice> (SQLite 13: ...)". Returns -1. */

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/stop_signal.h"
 #include "store/schema.h"
 #include "store/store_internal.h"
 
@@ -143,7 +144,7 @@ static bool is_locked(const rl_error *err) { return err->domain == RL_STORAGE &&
 static void pause_for_lock(void) { nanosleep(&(struct timespec){.tv_nsec = BEGIN_PAUSE_NS}, NULL); }
 
 bool rl_store_should_retry_at_start(const rl_error *err, int64_t begin_ns) {
-  if (!is_locked(err) || rl_monotonic_ns() - begin_ns >= START_WAIT_NS) return false;
+  if (!is_locked(err) || rl_monotonic_ns() - begin_ns >= START_WAIT_NS || rl_stop_signal_is_pending()) return false;
   pause_for_lock();
   return true;
 }

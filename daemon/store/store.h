@@ -25,8 +25,9 @@ int rl_store_open(const char *folder, rl_store **store, rl_error *err);
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
 /* Returns whether to repeat a call of the store that failed with err: another program, such as `rooflinectl token`, holds the
- * database's lock, and less than 5 s have passed since begin_ns (rl_monotonic_ns of the first attempt). Waits briefly before it
- * returns true. Called only while the daemon starts, because no client waits then. */
+ * database's lock, less than 5 s have passed since begin_ns (rl_monotonic_ns of the first attempt), and no stop signal is pending
+ * (base/stop_signal.h). Waits briefly before it returns true. Called only while the daemon starts, because no client waits then.
+ */
 bool rl_store_should_retry_at_start(const rl_error *err, int64_t begin_ns);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */

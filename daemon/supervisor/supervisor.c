@@ -236,7 +236,7 @@ int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_upload_spool 
   list_importer(created);
   apply_devices_setting(created);
   /* A list that a stop signal cut short must not reach the queue, which would fail the jobs of the devices that it lacks. */
-  int rc = rl_stop_signal_is_pending() ? rl_fail(err, RL_ERRNO, EINTR, "stopped while the devices were listed")
+  int rc = rl_stop_signal_is_pending() ? rl_fail(err, RL_ERRNO, EINTR, "the devices were being listed")
                                        : configure_queue(created, err);
   const rl_runner_services services = {&created->config, jobs, uploads};
   for (int i = 0; rc >= 0 && i < created->count; i++) {

@@ -253,9 +253,11 @@ def storing_job(daemon):
 
 
 @contextlib.contextmanager
-def locked_database(daemon):
-    """Holds the write lock of the database until the end of the block, as another program would."""
+def locked_database(daemon, mode="NORMAL"):
+    """Holds the write lock of the database until the end of the block, as another program would. In the mode EXCLUSIVE, no other
+    program can read either."""
     with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", isolation_level=None)) as base:
+        base.execute(f"PRAGMA locking_mode = {mode}")
         base.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -288,6 +290,31 @@ def test_a_stop_takes_two_seconds_while_another_program_holds_the_lock(start):
     second = start()
     assert second.wait_for(number, "running")["worker_deaths"] == 0
     assert_sound(second)
+
+
+@pytest.mark.parametrize("mode", ["NORMAL", "EXCLUSIVE"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_ends_a_start_that_waits_for_the_lock(start, mode, number):
+    first = start()
+    first.stop()
+    with locked_database(first, mode):
+        second = start(wait=False)
+        time.sleep(1)
+        assert second.process.poll() is None, "the start does not wait for the lock"
+        status, duration_s = second.signal(number)
+    assert status == 0 and duration_s < 1
+    assert "stopped during the start: " in second.log_text() and "holds the database locked" in second.log_text()
+    third = start()
+    assert third.run()["state"] == "completed"
+
+
+def test_a_start_without_a_stop_waits_five_seconds_for_the_lock(start):
+    first = start()
+    first.stop()
+    with locked_database(first, "EXCLUSIVE"):
+        second = start(wait=False)
+        assert second.process.wait(60) == 1
+    assert "stopped" not in second.log_text() and "holds the database locked" in second.log_text()
 
 
 def test_results_wait_for_the_lock_of_another_program(start):
