@@ -80,13 +80,21 @@ static void print_header(FILE *out) {
   rl_print_line(out, TABLE_COLUMNS);
 }
 
-static bool is_suspect(const cJSON *run) { return cJSON_IsTrue(rl_json_at(run, "summary.suspect")); }
+/* Returns whether a sample with a cold cache is suspect. */
+static bool is_cold_time_suspect(const cJSON *run) {
+  const cJSON *sample;
+  cJSON_ArrayForEach (sample, rl_json_at(run, "samples"))
+    if (strcmp(rl_json_text(sample, "mode"), "cold") == 0 && cJSON_IsTrue(rl_json_at(sample, "suspect"))) return true;
+  return false;
+}
 
-/* Prints the gain over the base and the base's name. Marks the gain if one of both times is suspect. */
+/* Prints the gain over the base, which is one of the times with a cold cache, and the base's name. Marks the gain if one of both
+ * times is suspect. */
 static void print_gain(FILE *out, const cJSON *run, const cJSON *base) {
   char percent[RL_CELL_SIZE], cell[RL_CELL_SIZE + 2];
   rl_format_percent(percent, base != NULL ? 1 - cold_us(run) / cold_us(base) : NAN);
-  snprintf(cell, sizeof cell, "%s%s", base != NULL && (is_suspect(run) || is_suspect(base)) ? "! " : "", percent);
+  bool is_suspect = base != NULL && (is_cold_time_suspect(run) || is_cold_time_suspect(base));
+  snprintf(cell, sizeof cell, "%s%s", is_suspect ? "! " : "", percent);
   rl_print_number(out, cell, GAIN_COLUMNS);
   rl_print_cell(out, rl_json_text(base, "variant"), BASE_COLUMNS);
 }

@@ -295,20 +295,27 @@ static void test_a_kernel_job_is_printed_as_a_table(void **state) {
   cJSON_Delete(job), cJSON_Delete(results);
 }
 
-#define LAYER_RUN(VARIANT, US, SUSPECT)                                                \
-  "{\"variant\":\"" VARIANT "\",\"engine\":\"cuda\",\"summary\":{\"suspect\":" SUSPECT \
-  "},\"measurements\":["                                                               \
+/* The run of a variant; its samples with a cold and a warm cache are suspect: true or false. */
+#define LAYER_RUN(VARIANT, US, COLD_SUSPECT, WARM_SUSPECT)              \
+  "{\"variant\":\"" VARIANT                                             \
+  "\",\"engine\":\"cuda\",\"summary\":{\"suspect\":true},\"samples\":[" \
+  "{\"mode\":\"cold\",\"suspect\":" COLD_SUSPECT                        \
+  "},"                                                                  \
+  "{\"mode\":\"warm\",\"suspect\":" WARM_SUSPECT                        \
+  "}],\"measurements\":["                                               \
   "{\"pass\":\"timing\",\"name\":\"time_cold_us_median\",\"value\":" US "}]}"
 
 static void test_the_gain_of_a_layer_is_over_the_variant_that_it_changes(void **state) {
   (void)state;
-  cJSON *runs = cJSON_Parse("[" LAYER_RUN("baseline", "1000", "false") "," LAYER_RUN("fused", "800", "false") "," LAYER_RUN(
-      "streams", "900", "true") "," LAYER_RUN("tuned", "600", "false") "," LAYER_RUN("best", "540", "false") "]");
+  cJSON *runs = cJSON_Parse(
+      "[" LAYER_RUN("baseline", "1000", "false", "false") "," LAYER_RUN("fused", "800", "false", "true") "," LAYER_RUN(
+          "streams", "900", "true", "false") "," LAYER_RUN("tuned", "600", "false", "true") "," LAYER_RUN("best", "540", "false",
+                                                                                                          "false") "]");
   char text[4096];
   FILE *out = fmemopen(text, sizeof text, "w");
   rl_print_layer_runs(out, runs);
   fclose(out);
-  assert_non_null(strstr(text, "  20.00 % baseline ")); /* there is no graph, the base of fused */
+  assert_non_null(strstr(text, "  20.00 % baseline ")); /* there is no graph, the base of fused; a warm time does not count */
   assert_non_null(strstr(text, "! -12.50 %    fused "));
   assert_non_null(strstr(text, "  25.00 %    fused ")); /* tuned: streams are not its base */
   assert_non_null(strstr(text, "  10.00 %    tuned "));
