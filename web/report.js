@@ -3,7 +3,7 @@ import { getAllPages, get } from '/lib/api.js';
 import { bar, byId, createElement, numberCell, attributesOfMissingValue } from '/lib/dom.js';
 import { differenceTo, getBaseline, pin, pinned, unpin, valuesOf } from '/lib/baseline.js';
 import { drawContents } from '/lib/contents.js';
-import { drawInstructions, showLine } from '/lib/instructions.js';
+import { DROPPED_SAMPLES, drawInstructions, showLine } from '/lib/instructions.js';
 import { drawKernelBars } from '/lib/kernel_bars.js';
 import { drawKernelVerdicts } from '/lib/kernel_verdicts.js';
 import { accessTable } from '/lib/memory.js';
@@ -231,7 +231,7 @@ async function load(requested) {
   drawKernelBars(kernel);
   drawSections(kernel);
   drawSeries(kernel.series, (name) => curvePoint(kernel, name));
-  drawInstructions(kernel.instructions, code);
+  drawInstructions(kernel.instructions, code, rowOf(kernel, DROPPED_SAMPLES)?.value ?? null);
   await drawRunFindings(job.id);
   drawContents(document.querySelector('#report .content'));
   document.body.dataset.loaded = String(ordinal);

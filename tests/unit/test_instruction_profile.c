@@ -101,6 +101,25 @@ static void many_values_stay_json(void **state) {
   rl_instruction_profile_clear(&profile);
 }
 
+static void dropped_samples_are_of_no_instruction(void **state) {
+  (void)state;
+  rl_instruction_profile profile = {0};
+  rl_records records = {0};
+  assert_non_null(strstr(rl_instruction_profile_no_sample_reason(&profile), "before a sample was taken"));
+  assert_true(rl_instruction_profile_sum(&profile, RL_DROPPED_SAMPLES) == 0);
+  add_executed(&profile, 0, 8, 256, 256);
+  assert_int_equal(rl_instruction_profile_add_dropped(&profile, 700, &err), 0);
+  assert_int_equal(rl_instruction_profile_add_dropped(&profile, 50, &err), 0); /* of another round */
+  assert_non_null(strstr(rl_instruction_profile_no_sample_reason(&profile), "dropped all samples"));
+  assert_true(rl_instruction_profile_sum(&profile, RL_DROPPED_SAMPLES) == 750);
+  assert_true(rl_instruction_profile_sum(&profile, "smsp__pcsamp_sample_count") == 0);
+  assert_int_equal(rl_instruction_profile_append(&profile, 0, NULL, &records, &err), 0);
+  assert_int_equal(records.instruction_count, 1);
+  assert_null(strstr(records.instructions[0].counts, "dropped"));
+  rl_records_clear(&records);
+  rl_instruction_profile_clear(&profile);
+}
+
 /* Threads per warp of four instructions, rounded down: 32; 32, of which 16 are predicated off; 0, because it was never executed;
  * 16, of which 15 are not predicated off. */
 static void divergence_is_as_in_ncu(void **state) {
@@ -198,6 +217,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(records_join_sass_values_and_lines),
                                      cmocka_unit_test(without_sass_there_is_a_reason),
                                      cmocka_unit_test(many_values_stay_json),
+                                     cmocka_unit_test(dropped_samples_are_of_no_instruction),
                                      cmocka_unit_test(divergence_is_as_in_ncu),
                                      cmocka_unit_test(shared_conflicts_are_as_in_ncu),
                                      cmocka_unit_test(the_histogram_is_as_in_ncu)};

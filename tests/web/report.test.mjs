@@ -201,6 +201,7 @@ test('series and instructions are shown', async () => {
   assert.deepEqual(await page.locator('#instruction-table thead th').allInnerTexts(),
     ['Offset', 'Instruction', 'Samples', 'Stalls', 'Source', 'Executed']);
   assert.deepEqual(await page.locator('#instruction-table tbody th').allInnerTexts(), ['0x0000', '0x0010', '0x0020']);
+  assert.match(await page.locator('#instruction-table > p').innerText(), /^The hardware dropped 1\D?250 samples of this launch/);
   const rows = await page.locator('#instruction-table tbody tr').allInnerTexts();
   assert.match(rows[0], /LDG\.E\.128 R4.*40.*long scoreboard 36 · wait 3 · lg throttle 1.*relu\.cu:12.*131.072$/s);
   assert.match(rows[2], /EXIT ;.*—/s);

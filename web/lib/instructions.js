@@ -9,6 +9,7 @@ import * as format from '/lib/format.js';
 // Matches a metric of PC sampling and captures its stall reason. "stalled_" is optional.
 const STALL = /^smsp__pcsamp_warps_issue_(?:stalled_)?(.*)$/;
 const SAMPLES = 'smsp__pcsamp_sample_count';
+export const DROPPED_SAMPLES = 'smsp__pcsamp_dropped_samples';
 const EXECUTED = 'inst_executed';
 const MAX_STALLS = 3;
 
@@ -188,11 +189,17 @@ function instructionBlock(instructions) {
     [createElement('strong', {}, `${format.count(instructions.length)} instructions`)], () => [status, holder]);
 }
 
-/** Draws the section of instructions. code: the source text, or null. */
-export function drawInstructions(instructions, code) {
+/** Returns a note that samples were dropped, so that the samples of an instruction are not its share of the kernel's time. */
+const droppedNotes = (dropped) => (dropped > 0 ? [createElement('p', { class: 'quiet' },
+  `The hardware dropped ${format.count(dropped)} samples of this launch, and their instructions are unknown: the shares are \
+those of the other samples.`)] : []);
+
+/** Draws the section of instructions. code: the source text, or null; dropped: the number of dropped samples, or null if it is
+ * not known. */
+export function drawInstructions(instructions, code, dropped) {
   sorting = { column: 0, down: false };
   byId('instructions').hidden = instructions.length === 0;
   byId('instructions-title').textContent = code === null ? 'Instructions' : 'Source';
-  byId('instruction-table').replaceChildren(...(code === null ? [instructionBlock(instructions)]
+  byId('instruction-table').replaceChildren(...droppedNotes(dropped), ...(code === null ? [instructionBlock(instructions)]
     : sideBySide(instructions, code)));
 }

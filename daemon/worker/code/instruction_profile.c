@@ -25,6 +25,15 @@ double rl_instruction_profile_sum(const rl_instruction_profile *profile, const c
   return sum;
 }
 
+int rl_instruction_profile_add_dropped(rl_instruction_profile *profile, double samples, rl_error *err) {
+  return rl_instruction_profile_add(profile, RL_OFFSET_IN_CALLED_FUNCTION, RL_DROPPED_SAMPLES, samples, err);
+}
+
+const char *rl_instruction_profile_no_sample_reason(const rl_instruction_profile *profile) {
+  return rl_instruction_profile_sum(profile, RL_DROPPED_SAMPLES) > 0 ? "the hardware dropped all samples of the launch"
+                                                                     : "the kernel ended before a sample was taken";
+}
+
 void rl_instruction_profile_clear(rl_instruction_profile *profile) {
   free(profile->values);
   *profile = (rl_instruction_profile){0};

@@ -13,8 +13,10 @@
 #define RL_THREAD_INST_EXECUTED_TRUE "thread_inst_executed_true" /* threads that are not predicated off */
 #define RL_WAVEFRONTS_SHARED "memory_l1_wavefronts_shared"
 
-/* The offset of values that belong to functions which the kernel calls. Only rl_instruction_profile_sum includes these
- * values. */
+#define RL_DROPPED_SAMPLES "smsp__pcsamp_dropped_samples" /* not a name of Nsight Compute */
+
+/* The offset of values of the whole kernel, and of values that belong to functions which the kernel calls. Only
+ * rl_instruction_profile_sum includes these values. */
 enum { RL_OFFSET_IN_CALLED_FUNCTION = -1 };
 
 typedef struct rl_pc_value {
@@ -33,6 +35,10 @@ typedef struct rl_instruction_profile {
 int rl_instruction_profile_add(rl_instruction_profile *profile, int64_t offset, const char *metric, double value, rl_error *err);
 /* Returns the sum over all instructions; 0 when the metric has no value. */
 double rl_instruction_profile_sum(const rl_instruction_profile *profile, const char *metric);
+/* Adds samples that were dropped while the kernel's launch was sampled, as values of RL_DROPPED_SAMPLES. */
+int rl_instruction_profile_add_dropped(rl_instruction_profile *profile, double samples, rl_error *err);
+/* Returns the reason why the profile of a sampled kernel has no sample. */
+const char *rl_instruction_profile_no_sample_reason(const rl_instruction_profile *profile);
 void rl_instruction_profile_clear(rl_instruction_profile *profile); /* frees the values and zeroes the struct */
 
 /* `find` maps an instruction's offset to a source line. It leaves file and line unchanged when the line is unknown. */

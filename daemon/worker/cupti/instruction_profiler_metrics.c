@@ -50,12 +50,13 @@ static double pc_sampling_value(const rl_instruction_profiler *profiler, size_t 
   size_t count = rl_pc_sampling_stall_reasons(profiler->pc_sampling, &names);
   double samples = rl_instruction_profile_sum(profile, RL_PCSAMP_SAMPLE_COUNT);
   if (strcmp(name, RL_PCSAMP_SAMPLE_COUNT) == 0) return samples;
+  if (strcmp(name, RL_DROPPED_SAMPLES) == 0) return rl_instruction_profile_sum(profile, name);
   if (strcmp(name, "smsp__pcsamp_aggregated_passes") == 0)
     return rl_instruction_profiler_sampling_rounds(profiler, profiler->request->kernels[index].launch_index);
   if (strcmp(name, "smsp__pcsamp_interval_cycles") == 0) return ldexp(1, (int)profiler->sampling_period_log2);
   if (strcmp(name, "smsp__pcsamp_interval") == 0) return (double)profiler->sampling_period_log2 - NCU_INTERVAL_OFFSET;
   if (strcmp(name, "smsp__pcsamp_buffer_size_bytes") == 0) return (double)rl_pc_sampling_buffer_bytes(profiler->pc_sampling);
-  *reason = samples == 0 ? "the kernel ended before a sample was taken" : "this device has no such stall reason";
+  *reason = samples == 0 ? rl_instruction_profile_no_sample_reason(profile) : "this device has no such stall reason";
   for (size_t i = 0; i < count && samples > 0; i++)
     if (strcmp(names[i], name) == 0) return rl_instruction_profile_sum(profile, name);
   return NAN;

@@ -141,9 +141,23 @@ static int start_pc_sampling(rl_instruction_profiler *profiler, rl_error *err) {
   return is_sampled(profiler) ? rl_pc_sampling_start(profiler->pc_sampling, err) : 0;
 }
 
+/* Adds the dropped samples to the profile of each kernel of the launch, because CUPTI does not know to which kernel they belong.
+ */
+static int add_dropped_samples(rl_instruction_profiler *profiler, double dropped, rl_error *err) {
+  const rl_instruction_profiler_request *request = profiler->request;
+  for (size_t k = 0; k < request->kernel_count; k++)
+    if (request->kernels[k].launch_index == profiler->launch_index &&
+        rl_instruction_profile_add_dropped(&profiler->kernels[k].profile, dropped, err) < 0)
+      return -1;
+  return 0;
+}
+
 static int stop_pc_sampling(rl_instruction_profiler *profiler, rl_error *err) {
   const rl_instruction_sink sink = {add_count, profiler};
-  return is_sampled(profiler) ? rl_pc_sampling_stop(profiler->pc_sampling, &sink, err) : 0;
+  uint64_t dropped;
+  if (!is_sampled(profiler)) return 0;
+  if (rl_pc_sampling_stop(profiler->pc_sampling, &sink, &dropped, err) < 0) return -1;
+  return dropped > 0 ? add_dropped_samples(profiler, (double)dropped, err) : 0;
 }
 
 /* Configures PC sampling, or keeps the current configuration when it matches. */

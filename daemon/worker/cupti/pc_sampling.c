@@ -195,23 +195,36 @@ static int deliver_counts(const rl_pc_sampling *sampling, const CUpti_PCSampling
   return samples > 0 ? sink->add(sink->context, &count, err) : 0;
 }
 
-/* Reads all samples; CUPTI returns at most one buffer of them per call. */
-static int deliver_all(rl_pc_sampling *sampling, const rl_instruction_sink *sink, rl_error *err) {
-  sample_buffer *read_buffer = &sampling->read_buffer;
+/* Fills the read_buffer with the next samples. */
+static int read_samples(rl_pc_sampling *sampling, rl_error *err) {
+  CUpti_PCSamplingData *data = &sampling->read_buffer.data;
   CUpti_PCSamplingGetDataParams get = {
-      .size = CUpti_PCSamplingGetDataParamsSize, .ctx = sampling->context, .pcSamplingData = &read_buffer->data};
+      .size = CUpti_PCSamplingGetDataParamsSize, .ctx = sampling->context, .pcSamplingData = data};
+  data->droppedSamples = 0;
+  data->hardwareBufferFull = 0;
+  int rc = RL_CUPTI_CALL(cuptiPCSamplingGetData, &get, err);
+  if (data->hardwareBufferFull == 0) return rc;
+  return rl_fail(err, RL_CUPTI, CUPTI_ERROR_OUT_OF_MEMORY, "the buffer of %zu bytes on the device was too small for the samples",
+                 sampling->hardware_buffer_bytes);
+}
+
+/* Reads all samples; CUPTI returns at most one buffer of them per call. */
+static int deliver_all(rl_pc_sampling *sampling, const rl_instruction_sink *sink, uint64_t *dropped, rl_error *err) {
+  sample_buffer *read_buffer = &sampling->read_buffer;
+  *dropped = 0;
   do {
-    if (RL_CUPTI_CALL(cuptiPCSamplingGetData, &get, err) < 0) return -1;
+    if (read_samples(sampling, err) < 0) return -1;
+    *dropped += read_buffer->data.droppedSamples;
     for (size_t i = 0; i < read_buffer->data.totalNumPcs; i++)
       if (deliver_counts(sampling, &read_buffer->pcs[i], sink, err) < 0) return -1;
   } while (read_buffer->data.remainingNumPcs > 0);
   return 0;
 }
 
-int rl_pc_sampling_stop(rl_pc_sampling *sampling, const rl_instruction_sink *sink, rl_error *err) {
+int rl_pc_sampling_stop(rl_pc_sampling *sampling, const rl_instruction_sink *sink, uint64_t *dropped, rl_error *err) {
   CUpti_PCSamplingStopParams stop = {.size = CUpti_PCSamplingStopParamsSize, .ctx = sampling->context};
   if (RL_CUPTI_CALL(cuptiPCSamplingStop, &stop, err) < 0) return -1;
-  return deliver_all(sampling, sink, err);
+  return deliver_all(sampling, sink, dropped, err);
 }
 
 size_t rl_pc_sampling_stall_reasons(const rl_pc_sampling *sampling, const char *const **names) {

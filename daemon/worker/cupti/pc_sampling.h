@@ -36,8 +36,10 @@ bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period_log2
 size_t rl_pc_sampling_buffer_bytes(const rl_pc_sampling *sampling); /* hardware_buffer_bytes of the last open; 0 for NULL */
 bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling);      /* false for NULL and after disable */
 int rl_pc_sampling_start(rl_pc_sampling *sampling, rl_error *err);
-/* Stops sampling and passes each count to the sink. The device must be idle. */
-int rl_pc_sampling_stop(rl_pc_sampling *sampling, const rl_instruction_sink *sink, rl_error *err);
+/* Stops sampling and passes each count to the sink. Sets *dropped to the number of samples since start that the hardware has
+ * dropped because it could not write them fast enough; CUPTI does not know their instructions. Fails if the buffer on the device
+ * was full, because then CUPTI returns no samples. The device must be idle. */
+int rl_pc_sampling_stop(rl_pc_sampling *sampling, const rl_instruction_sink *sink, uint64_t *dropped, rl_error *err);
 /* Sets *names to the metrics of all stall reasons and returns their number. *names is valid until rl_pc_sampling_close. */
 size_t rl_pc_sampling_stall_reasons(const rl_pc_sampling *sampling, const char *const **names);
 /* Ends this configuration and disables PC sampling; only the stall reasons remain available. NULL is allowed. */

@@ -228,6 +228,7 @@ static void top_stall_reasons_are_right(void **state) {
                   top_stall(kernel));
     assert_string_equal(top_stall(kernel), cases[i].stall);
     assert_true(metric_value(kernel, "smsp__pcsamp_sample_count") >= 256);
+    assert_true(metric_value(kernel, "smsp__pcsamp_dropped_samples") >= 0);
   }
   double by_instruction = 0;
   for (size_t i = 0; i < records.instruction_count; i++)
