@@ -114,7 +114,7 @@ static void put_device_args(rl_buffer *out, const rl_activity_row *row) {
 
 static void put_kernel_args(rl_buffer *out, const rl_activity_row *row) {
   if (!(row->unknown & RL_UNKNOWN_REGISTERS)) put_member(out, ",\"registers per thread\":", row->registers);
-  if (!(row->unknown & RL_UNKNOWN_DYNAMIC_SHARED))
+  if (!(row->unknown & (RL_UNKNOWN_STATIC_SHARED | RL_UNKNOWN_DYNAMIC_SHARED)) || row->unknown & RL_UNKNOWN_SHARED_PARTS)
     put_member(out, ",\"shared memory\":", (int64_t)row->static_shared_bytes + row->dynamic_shared_bytes);
   put_dim3(out, ",\"grid\":[", row->grid[0], row->grid[1], row->grid[2]);
   put_dim3(out, ",\"block\":[", row->block[0], row->block[1], row->block[2]);

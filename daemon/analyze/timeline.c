@@ -326,16 +326,23 @@ static int sort_by_summary(kernel_row *kernel_rows, size_t count, rl_error *err)
   return 0;
 }
 
+static void append_unknown_shared_memory(unsigned unknown, rl_kernel *kernel) {
+  const bool lacks_static = unknown & RL_UNKNOWN_STATIC_SHARED, lacks_dynamic = unknown & RL_UNKNOWN_DYNAMIC_SHARED;
+  if (unknown & RL_UNKNOWN_SHARED_PARTS) append_reason(kernel, "shared memory: the trace has only the sum");
+  else if (lacks_static && lacks_dynamic) append_reason(kernel, "shared memory: the trace does not have it");
+  else if (lacks_static) append_reason(kernel, "static shared memory: the trace does not have it");
+  else if (lacks_dynamic) append_reason(kernel, "dynamic shared memory: the trace does not have it");
+}
+
 /* Sets the registers and the shared memory of a GPU kernel, and adds the reasons of those that the row lacks. */
 static void set_resources(const rl_activity_row *row, rl_kernel *kernel) {
-  const bool lacks_registers = row->unknown & RL_UNKNOWN_REGISTERS, lacks_shared = row->unknown & RL_UNKNOWN_DYNAMIC_SHARED;
-  const bool has_only_sum = !lacks_shared && row->unknown & RL_UNKNOWN_STATIC_SHARED;
+  const bool lacks_registers = row->unknown & RL_UNKNOWN_REGISTERS, lacks_static = row->unknown & RL_UNKNOWN_STATIC_SHARED;
+  const bool lacks_dynamic = row->unknown & (RL_UNKNOWN_DYNAMIC_SHARED | RL_UNKNOWN_SHARED_PARTS);
   kernel->registers_per_thread = lacks_registers ? NAN : row->registers;
-  kernel->static_shared_bytes = row->unknown & RL_UNKNOWN_STATIC_SHARED ? NAN : row->static_shared_bytes;
-  kernel->dynamic_shared_bytes = lacks_shared || has_only_sum ? NAN : row->dynamic_shared_bytes;
+  kernel->static_shared_bytes = lacks_static ? NAN : row->static_shared_bytes;
+  kernel->dynamic_shared_bytes = lacks_dynamic ? NAN : row->dynamic_shared_bytes;
   if (lacks_registers) append_reason(kernel, "registers per thread: the trace does not have it");
-  if (lacks_shared) append_reason(kernel, "shared memory: the trace does not have it");
-  if (has_only_sum) append_reason(kernel, "shared memory: the trace has only the sum");
+  append_unknown_shared_memory(row->unknown, kernel);
 }
 
 /* Summarizes kernel_rows[0..count), which belong to one summary. durations: a buffer of `count` elements. */

@@ -250,10 +250,12 @@ static uint32_t read_resource(const rl_kineto_event *event, rl_event_field field
 
 static void set_kernel_resources(const rl_kineto_event *event, rl_activity_row *row) {
   const bool has_parts = event->has_number[RL_EVENT_STATIC_SHARED] || event->has_number[RL_EVENT_DYNAMIC_SHARED];
-  const rl_event_field dynamic_or_sum = has_parts ? RL_EVENT_DYNAMIC_SHARED : RL_EVENT_SHARED_MEMORY;
+  const bool has_only_sum = !has_parts && has_number_up_to(event, RL_EVENT_SHARED_MEMORY, UINT32_MAX);
+  const rl_event_field dynamic_or_sum = has_only_sum ? RL_EVENT_SHARED_MEMORY : RL_EVENT_DYNAMIC_SHARED;
   row->registers = read_resource(event, RL_EVENT_REGISTERS, RL_UNKNOWN_REGISTERS, row);
   row->static_shared_bytes = read_resource(event, RL_EVENT_STATIC_SHARED, RL_UNKNOWN_STATIC_SHARED, row);
   row->dynamic_shared_bytes = read_resource(event, dynamic_or_sum, RL_UNKNOWN_DYNAMIC_SHARED, row);
+  if (has_only_sum) row->unknown |= RL_UNKNOWN_SHARED_PARTS;
 }
 
 /* Sets the members of a row of GPU work. In Kineto's events of GPU work, pid is the device and tid is the stream. */

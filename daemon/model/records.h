@@ -155,14 +155,16 @@ typedef enum rl_memory_kind {
 } rl_memory_kind;
 extern const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT]; /* names by rl_memory_kind; NULL: the kind has no name */
 
-/* The members of an activity row that a trace of another profiler can lack (rl_activity_row.unknown). If a kernel's dynamic
- * shared memory is known and its static shared memory is not, dynamic_shared_bytes is the sum of both. */
+/* The members of an activity row that a trace of another profiler can lack (rl_activity_row.unknown). RL_UNKNOWN_SHARED_PARTS:
+ * the trace has only the sum of a kernel's static and dynamic shared memory. Then dynamic_shared_bytes is the sum, and
+ * RL_UNKNOWN_STATIC_SHARED is set too. */
 typedef enum rl_unknown_value {
   RL_UNKNOWN_REGISTERS = 1,
   RL_UNKNOWN_STATIC_SHARED = 2,
   RL_UNKNOWN_DYNAMIC_SHARED = 4,
   RL_UNKNOWN_BYTES = 8,
-  RL_UNKNOWN_ALL = 15
+  RL_UNKNOWN_SHARED_PARTS = 16,
+  RL_UNKNOWN_ALL = 31
 } rl_unknown_value;
 
 /* An activity row: one record of the trace that the activity pass makes, such as a kernel, a copy or an API call. A ROWS frame

@@ -373,7 +373,8 @@ CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass s
   destination_memory INTEGER NOT NULL DEFAULT 0,
   call_stream INTEGER NOT NULL DEFAULT 0, -- the stream in the arguments of an API call about events or synchronisation
   event INTEGER NOT NULL DEFAULT 0, -- the event that an API call records or waits for
-  -- Sum of 1: registers, 2: static_shared_bytes, 4: dynamic_shared_bytes, 8: bytes, for the values that are unknown, and 0 here
+  -- Sum of 1: registers, 2: static_shared_bytes, 4: dynamic_shared_bytes, 8: bytes, for the values that are unknown, and 0 here.
+  -- 16 (with 2): dynamic_shared_bytes is the sum of static and dynamic shared memory
   unknown_values INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (pass_id, entry),
   FOREIGN KEY (pass_id, name) REFERENCES names
@@ -587,4 +588,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 35; -- the number of the last migration
+PRAGMA user_version = 36; -- the number of the last migration

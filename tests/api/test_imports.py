@@ -193,8 +193,17 @@ def test_values_of_operations_that_a_trace_lacks_are_null(import_daemon):
     job = import_events(import_daemon, events)
     item, = import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"]
     assert [item[name] for name in RESOURCES] == [32, None, None] and "only the sum" in item["reason"]
+    exported = gzip.decompress(import_daemon.get(f"/jobs/{job['id']}/export?format=chrome").content)
+    assert b'"shared memory":0' in exported
     copies, = findings(import_daemon, job)["copies"]
     assert [copies[name] for name in ("bytes", "bytes_per_s", "reason")] == [0, 0, None]
+
+    events[1]["args"] = {**events[1]["args"], "dynamic_shared_bytes": 512}
+    job = import_events(import_daemon, events)
+    item, = import_daemon.get(f"/jobs/{job['id']}/kernels").json()["items"]
+    assert [item[name] for name in RESOURCES] == [32, None, 512] and "static shared memory: the trace does not" in item["reason"]
+    exported = gzip.decompress(import_daemon.get(f"/jobs/{job['id']}/export?format=chrome").content)
+    assert b'"shared memory"' not in exported
 
 
 def test_events_that_are_left_out_are_counted(import_daemon):

@@ -287,8 +287,10 @@ static void resources_can_be_unknown(void **state) {
   } cases[] = {
       {0, 32, 0, 512, {"", ""}, "does not have"},
       {RL_UNKNOWN_REGISTERS, NAN, 0, 512, {"registers per thread: the trace does not have it", ""}, "shared memory"},
-      {RL_UNKNOWN_STATIC_SHARED, 32, NAN, NAN, {"shared memory: the trace has only the sum", ""}, "registers"},
-      {RL_UNKNOWN_ALL,
+      {RL_UNKNOWN_STATIC_SHARED | RL_UNKNOWN_SHARED_PARTS, 32, NAN, NAN, {"shared memory: the trace has only the sum", ""}, "it"},
+      {RL_UNKNOWN_STATIC_SHARED, 32, NAN, 512, {"static shared memory: the trace does not have it", ""}, "only the sum"},
+      {RL_UNKNOWN_DYNAMIC_SHARED, 32, 0, NAN, {"dynamic shared memory: the trace does not have it", ""}, "only the sum"},
+      {RL_UNKNOWN_ALL & ~RL_UNKNOWN_SHARED_PARTS,
        NAN,
        NAN,
        NAN,

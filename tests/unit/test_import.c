@@ -177,7 +177,8 @@ static void lacking_values_are_unknown(void **state) {
     uint32_t registers, static_shared, dynamic_shared;
   } cases[] = {
       {"kernel", "", RL_UNKNOWN_REGISTERS | RL_UNKNOWN_STATIC_SHARED | RL_UNKNOWN_DYNAMIC_SHARED, 0, 0, 0},
-      {"kernel", "\"registers per thread\":32,\"shared memory\":0", RL_UNKNOWN_STATIC_SHARED, 32, 0, 0},
+      {"kernel", "\"registers per thread\":32,\"shared memory\":9", RL_UNKNOWN_STATIC_SHARED | RL_UNKNOWN_SHARED_PARTS, 32, 0, 9},
+      {"kernel", "\"registers\":0,\"dynamic_shared_bytes\":16,\"shared memory\":99", RL_UNKNOWN_STATIC_SHARED, 0, 0, 16},
       {"kernel", "\"registers\":0,\"static_shared_bytes\":8,\"dynamic_shared_bytes\":16,\"shared memory\":99", 0, 0, 8, 16},
       {"kernel", "\"registers\":1,\"static_shared_bytes\":8,\"shared memory\":99", RL_UNKNOWN_DYNAMIC_SHARED, 1, 8, 0},
       {"kernel", "\"registers\":-1,\"shared memory\":4294967296", 7, 0, 0, 0},

@@ -323,6 +323,33 @@ static void stored_skipped_steps_are_those_of_each_epoch(void **state) {
   rl_db_close(&old);
 }
 
+/* Run 2, whose pass 3 has activity, becomes an imported trace. Of the first four entries, only the second has a dynamic and no
+ * static shared memory. */
+static void stored_sums_of_shared_memory_are_marked(void **state) {
+  (void)state;
+  static const char *const formats[] = {"kineto", "auto", "nsys"};
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+    rl_db old;
+    char format[128];
+    snprintf(format, sizeof format, "UPDATE runs SET workload = 'imported_trace', variant = '%s' WHERE id = 2", formats[i]);
+    open_in_memory(&old);
+    execute_file(&old, RL_SOURCE "/tests/data/schema_12.sql");
+    execute_file(&old, RL_SOURCE "/tests/data/rows_12.sql");
+    ASSERT_OK(create_or_upgrade(&old, rl_current_schema()));
+    ASSERT_OK(rl_db_execute(&old,
+                            "UPDATE activity_dictionary SET unknown_values = entry * 2 WHERE pass_id = 3 AND entry < 4;"
+                            "PRAGMA user_version = 35",
+                            "test", &err));
+    ASSERT_OK(rl_db_execute(&old, format, "test", &err));
+    ASSERT_OK(create_or_upgrade(&old, rl_current_schema()));
+    char *values = select_lines(
+        &old, "SELECT entry || ':' || unknown_values AS line FROM activity_dictionary WHERE pass_id = 3 AND entry < 4");
+    assert_string_equal(values, i < 2 ? "0:0\n1:18\n2:4\n3:6" : "0:0\n1:2\n2:4\n3:6");
+    free(values);
+    rl_db_close(&old);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(schema_is_created_once),
                                      cmocka_unit_test(migrations_are_numbered),
@@ -332,6 +359,7 @@ int main(void) {
                                      cmocka_unit_test(failed_upgrade_changes_nothing),
                                      cmocka_unit_test(rows_of_the_first_version_are_upgraded),
                                      cmocka_unit_test(stored_shares_are_computed_again),
-                                     cmocka_unit_test(stored_skipped_steps_are_those_of_each_epoch)};
+                                     cmocka_unit_test(stored_skipped_steps_are_those_of_each_epoch),
+                                     cmocka_unit_test(stored_sums_of_shared_memory_are_marked)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
