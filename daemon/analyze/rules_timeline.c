@@ -55,7 +55,7 @@ const rl_rule rl_rules_timeline[] = {
      .message = IDLE_TEXT "while the host is in a synchronising call and has launched nothing more. Launch the next work before "
                           "the host synchronises, or let streams wait for events (cudaStreamWaitEvent)."},
     {.id = "timeline_blocking_copies",
-     .version = 2,
+     .version = 3,
      .section = RL_RULE_TIMELINE_SECTION,
      .title = "The device waits for copies to start",
      .inputs = {IDLE("idle_copy")},

@@ -44,8 +44,7 @@ static bool is_operation(event_ref event) {
 static bool is_call(event_ref event) { return event->kind == RL_ACTIVITY_RUNTIME || event->kind == RL_ACTIVITY_DRIVER; }
 
 bool rl_trace_call_is(const rl_trace_index *index, const rl_trace_event *call, unsigned char kind) {
-  bool is_captured = index->is_captured != NULL && index->is_captured[call - index->items];
-  return (index->call_kinds[call->name] & kind & (is_captured ? ~RL_CALL_LAUNCHES : ~0)) != 0;
+  return (index->call_kinds[call->name] & kind & ~index->lacked_kinds[call - index->items]) != 0;
 }
 
 /* Returns the RL_CALL_… bits of an API call. name: CUPTI's name, such as cudaGraphLaunch_v10000 or cuMemcpyHtoD_v2. */
@@ -141,14 +140,22 @@ static int index_calls(rl_trace_index *index, rl_error *err) {
   return (index->calls = events_of(index->items, list, index->call_count, err)) == NULL ? -1 : 0;
 }
 
+/* Marks that an operation has the call's correlation id. */
+static void join_call(rl_trace_index *index, size_t call, event_ref operation) {
+  index->has_operation[call] = true;
+  if (rl_trace_copy_of(index, operation) == RL_TRACE_DEVICE_COPY)
+    index->lacked_kinds[index->calls[call] - index->items] |= RL_CALL_COPIES;
+}
+
 /* Joins operations and calls. list: the operations by correlation, with their position in index->operations. */
 static void join_calls(rl_trace_index *index, const keyed_event *list) {
   size_t call = 0;
   for (size_t i = 0; i < index->operation_count; i++) {
-    uint32_t correlation = index->items[list[i].event].correlation;
+    event_ref operation = &index->items[list[i].event];
+    uint32_t correlation = operation->correlation;
     while (call < index->call_count && index->calls[call]->correlation < correlation) call++;
     for (size_t k = call; k < index->call_count && !index->has_operation[k] && index->calls[k]->correlation == correlation; k++)
-      index->has_operation[k] = true;
+      join_call(index, k, operation);
     if (correlation != 0 && call < index->call_count && index->calls[call]->correlation == correlation)
       index->launched_by[list[i].position] = index->calls[call];
   }
@@ -233,16 +240,12 @@ static int mark_captured_launches(rl_trace_index *index, rl_error *err) {
   if (capture_calls == 0) return 0;
   RL_CLEANUP(free_event_refs) event_ref *calls = malloc(capture_calls * sizeof *calls);
   RL_CLEANUP(free_captures) capture *captures = malloc(capture_calls * sizeof *captures);
-  bool *is_captured = calloc(index->events->count, sizeof *is_captured);
-  if (calls == NULL || captures == NULL || is_captured == NULL) {
-    free(is_captured);
-    return out_of_memory(err);
-  }
+  if (calls == NULL || captures == NULL) return out_of_memory(err);
   size_t count = list_captures(index, calls, captures);
   for (size_t i = 0; i < index->call_count; i++)
-    if (!index->has_operation[i] && rl_trace_call_is(index, index->calls[i], RL_CALL_LAUNCHES))
-      is_captured[index->calls[i] - index->items] = is_in_a_capture(index->calls[i], captures, count);
-  index->is_captured = is_captured;
+    if (!index->has_operation[i] && rl_trace_call_is(index, index->calls[i], RL_CALL_LAUNCHES) &&
+        is_in_a_capture(index->calls[i], captures, count))
+      index->lacked_kinds[index->calls[i] - index->items] |= RL_CALL_LAUNCHES;
   return 0;
 }
 
@@ -289,7 +292,11 @@ int rl_trace_index_build(const rl_trace_events *events, rl_trace_index *index, r
   *index = (rl_trace_index){.events = events};
   if (check_events(events, err) < 0) return -1;
   index->call_kinds = malloc(events->name_count + 1);
-  if (index->call_kinds == NULL) return out_of_memory(err);
+  index->lacked_kinds = calloc(events->count + 1, sizeof *index->lacked_kinds);
+  if (index->call_kinds == NULL || index->lacked_kinds == NULL) {
+    rl_trace_index_clear(index);
+    return out_of_memory(err);
+  }
   for (size_t i = 0; i < events->name_count; i++) index->call_kinds[i] = call_kinds_of(events->names[i]);
   if (sort_events(events, index, err) == 0 && index_calls(index, err) == 0 && index_operations(index, err) == 0 &&
       mark_captured_launches(index, err) == 0 && index_overheads(index, err) == 0)
@@ -305,7 +312,7 @@ void rl_trace_index_clear(rl_trace_index *index) {
   free((void *)index->launched_by);
   free((void *)index->calls);
   free(index->has_operation);
-  free(index->is_captured);
+  free(index->lacked_kinds);
   free(index->overheads);
   *index = (rl_trace_index){0};
 }

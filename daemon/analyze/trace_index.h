@@ -45,7 +45,8 @@ typedef struct rl_trace_events {
 enum {
   RL_CALL_LAUNCHES = 1,
   RL_CALL_SYNCHRONIZES = 2,
-  RL_CALL_COPIES = 4, /* the call enqueues a copy and returns when the copy is done */
+  RL_CALL_COPIES =
+      4, /* the call enqueues a copy from or to host memory, or between unknown memory, and returns when it is done */
   RL_CALL_WAITS_FOR_EVENT = 8,
   RL_CALL_RECORDS_EVENT = 16,
   RL_CALL_BEGINS_CAPTURE = 32,
@@ -69,9 +70,10 @@ typedef struct rl_trace_index {
   const rl_trace_event **calls; /* sorted by correlation, then by start */
   bool *has_operation;          /* has_operation[call]: an operation has the call's correlation id */
   size_t call_count;
-  /* is_captured[item]: the item is a launch call that stream capture added to a graph, so that it launched nothing. NULL: the
-   * trace has no stream capture. */
-  bool *is_captured;
+  /* lacked_kinds[item]: the kinds that a call with this name can have and this call does not have. RL_CALL_LAUNCHES: stream
+   * capture added it to a graph, so that it launched nothing. RL_CALL_COPIES: it copies between addresses of devices, and CUDA's
+   * calls do not wait for such copies. */
+  unsigned char *lacked_kinds;
   rl_trace_overhead *overheads; /* sorted by start */
   size_t overhead_count;
   int64_t start_ns, end_ns; /* the window: from the first start to the last end of an operation; 0: there is no operation */
@@ -97,8 +99,7 @@ rl_trace_copy rl_trace_copy_of(const rl_trace_index *index, const rl_trace_event
 /* Returns the kind of the copies with this name, such as "memcpy HtoD". */
 rl_trace_copy rl_trace_copy_named(const char *name);
 bool rl_trace_is_copy(const rl_trace_event *event);
-/* Returns whether the call has this kind, one of RL_CALL_…. A launch call that stream capture added to a graph does not have the
- * kind RL_CALL_LAUNCHES, because it launched nothing. call: an element of index->items. */
+/* Returns whether the call has this kind, one of RL_CALL_…. call: an element of index->items. */
 bool rl_trace_call_is(const rl_trace_index *index, const rl_trace_event *call, unsigned char kind);
 
 #ifdef __cplusplus
