@@ -66,14 +66,25 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 
 /* --- commit ------------------------------------------------------------------------------------------------------------ */
 
-/* Finds the ceilings of the pass's device, computes and stores the floors from them, and marks times as suspect if they are
- * shorter than their floor, and samples also if the device was throttled. */
+/* Computes and stores the floors of the pass from its ceilings, and marks times as suspect if they are shorter than their floor,
+ * and samples also if the device was throttled. */
 static int mark_suspect_times(rl_db *db, int64_t pass, rl_error *err) {
-  static const char *const steps[] = {"pass_ceilings",  "floors_insert",   "shares_insert",
-                                      "epochs_suspect", "samples_suspect", "samples_throttled"};
+  static const char *const steps[] = {"floors_insert", "shares_insert", "epochs_suspect", "samples_suspect", "samples_throttled"};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
     if (rl_db_run(db, err, steps[i], RL_BIND_INTEGER(":pass", pass)) < 0) return -1;
   return 0;
+}
+
+int rl_store_restore_floors(rl_db *db, rl_error *err) {
+  for (int64_t pass = 0;;) {
+    sqlite3_stmt *row = NULL;
+    int found = rl_db_query_row(db, err, "floors_outdated", &row, RL_BIND_INTEGER(":after", pass));
+    if (found <= 0) return found;
+    pass = sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+    if (rl_db_run(db, err, "floors_delete", RL_BIND_INTEGER(":pass", pass)) < 0 || mark_suspect_times(db, pass, err) < 0)
+      return -1;
+  }
 }
 
 int rl_store_check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_error *err) {
@@ -113,7 +124,8 @@ static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *recor
       rl_db_run(db, err, "pass_finish", RL_BIND_INTEGER(":pass", claim->pass_id), RL_BIND_TEXT(":reason", reason),
                 RL_BIND_INTEGER(":now", now), RL_BIND_TEXT_OR_NULL(":commit", records->metadata.commit),
                 RL_BIND_TEXT_OR_NULL(":properties", records->metadata.device_properties)) < 0 ||
-      (claim->pass == RL_PASS_TIMING && mark_suspect_times(db, claim->pass_id, err) < 0) ||
+      (claim->pass == RL_PASS_TIMING && (rl_db_run(db, err, "pass_ceilings", RL_BIND_INTEGER(":pass", claim->pass_id)) < 0 ||
+                                         mark_suspect_times(db, claim->pass_id, err) < 0)) ||
       rl_store_summarize_run(db, claim->run_id, err) < 0 ||
       rl_store_add_pass_event(db, claim, reason != NULL ? "unavailable" : "completed", reason, err) < 0)
     return -1;

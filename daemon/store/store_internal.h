@@ -101,6 +101,8 @@ int rl_store_delete_activity_batch(rl_db *db, int64_t pass, int64_t *row_count, 
 int rl_store_summarize_run(rl_db *db, int64_t run_id, rl_error *err);
 int rl_store_summarize_job(rl_db *db, int64_t job_id, rl_error *err);
 int rl_store_summarize_all(rl_db *db, rl_error *err);
+/* Computes the floors, the shares and the suspect times of the passes whose floors a migration has removed. */
+int rl_store_restore_floors(rl_db *db, rl_error *err);
 /* Implements rl_store_job_finish inside a transaction. */
 int rl_store_set_final_state(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
 /* Called when the daemon starts, inside a transaction, before any worker starts: each pass in the state `running` was interrupted

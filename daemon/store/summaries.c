@@ -18,6 +18,7 @@ int rl_store_summarize_job(rl_db *db, int64_t job_id, rl_error *err) {
 }
 
 int rl_store_summarize_all(rl_db *db, rl_error *err) {
+  if (rl_store_restore_floors(db, err) < 0) return -1; /* summaries depend on suspect times */
   for (int i = 0; i < RUN_STATEMENTS; i++)
     if (rl_db_run(db, err, run_statements[i]) < 0) return -1;
   return rl_db_run(db, err, "job_listing_store") < 0 ? -1 : rl_db_run(db, err, "suite_listing_store");

@@ -588,4 +588,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 36; -- the number of the last migration
+PRAGMA user_version = 37; -- the number of the last migration

@@ -350,6 +350,57 @@ static void stored_sums_of_shared_memory_are_marked(void **state) {
   }
 }
 
+/* Opens rows_12.sql as a database of version 36. Epoch 1 of run 2, which trained on 640 images, and the cold samples of run 3, a
+ * 1×1 convolution with stride 2, were marked as suspect because of floors that are too high. */
+static void open_with_wrong_floors(rl_db *old) {
+  open_in_memory(old);
+  execute_file(old, RL_SOURCE "/tests/data/schema_12.sql");
+  execute_file(old, RL_SOURCE "/tests/data/rows_12.sql");
+  ASSERT_OK(create_or_upgrade(old, rl_current_schema()));
+  ASSERT_OK(rl_db_execute(
+      old,
+      "PRAGMA user_version = 36;"
+      "UPDATE runs SET images_per_epoch = 640, floor_bytes = 54663504, floor_operations = 6e11 WHERE id = 2;"
+      "UPDATE epochs SET device_ms = 1, host_ms = 1, suspect = epoch = 1, suspect_reason = "
+      "iif(epoch = 1, 'an epoch of 1 ms is faster than its floor of 12 ms: 6e+11 operations in fp32 at 5e+13/s', NULL);"
+      "UPDATE runs SET workload = 'conv', floor_bytes = 576000016, floor_written_bytes = 64e6, floor_operations = NULL, "
+      "params = '{\"shape\":{\"images\":1000000,\"height\":8,\"width\":8,\"channels\":4,\"filters\":2,\"kernel\":1,\"stride\":2,"
+      "\"padding\":0}}' WHERE id = 3;"
+      "UPDATE samples SET device_us = 60, suspect = 1, suspect_reason = "
+      "iif(mode = 'cold', '60 us with a cold cache is faster than its floor of 129 us: 5.16e+08 bytes from memory at 4e+12/s', "
+      "'GPU throttled');"
+      "INSERT INTO measurements VALUES (2, 'floor_ms', 12, NULL), (5, 'floor_cold_us', 129, NULL), "
+      "(5, 'time_cold_us_median', 60, NULL), (5, 'achieved_bytes_per_s', 9.6e12, NULL), "
+      "(5, 'share_cold_of_dram_read_ratio', 2.4, NULL), (1, 'dram_copy_bytes_per_s', 4e12, NULL)",
+      "test", &err));
+}
+
+/* The epoch has 6.4e9 operations at 5e13/s. The convolution moves 192 MB: it reads a quarter of x. Of these bytes, the caches
+ * keep 60 MB; 128 MB count at the bandwidth of copies. */
+static void stored_floors_are_computed_again(void **state) {
+  (void)state;
+  rl_db old;
+  open_with_wrong_floors(&old);
+  ASSERT_OK(create_or_upgrade(&old, rl_current_schema()));
+  char *works = select_lines(&old,
+                             "SELECT floor_bytes || ':' || floor_operations AS line FROM runs WHERE id = 2 "
+                             "UNION ALL SELECT floor_bytes FROM runs WHERE id = 3");
+  assert_string_equal(works, "192000016.0\n8065904.0:6400000000.0");
+  char *values = select_lines(&old,
+                              "SELECT pass_id || ':' || name || ':' || round(iif(value > 1e9, value / 1e12, value), 3) AS line "
+                              "FROM measurements WHERE pass_id "
+                              "IN (2, 5) AND (name GLOB 'floor_*' OR name GLOB 'share_*' OR name GLOB 'achieved_*')");
+  assert_string_equal(values,
+                      "2:floor_ms:0.128\n5:achieved_bytes_per_s:3.2\n5:floor_cold_us:33.0\n5:floor_ms:0.033\n"
+                      "5:floor_warm_us:33.0\n5:share_cold_of_dram_copy_ratio:0.8");
+  char *suspects = select_lines(&old,
+                                "SELECT pass_id || ':' || suspect_reason AS line FROM epochs WHERE suspect = 1 AND pass_id = 2 "
+                                "UNION ALL SELECT DISTINCT mode || ':' || suspect_reason FROM samples WHERE suspect = 1");
+  assert_string_equal(suspects, "warm:GPU throttled");
+  free(works), free(values), free(suspects);
+  rl_db_close(&old);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(schema_is_created_once),
                                      cmocka_unit_test(migrations_are_numbered),
@@ -360,6 +411,7 @@ int main(void) {
                                      cmocka_unit_test(rows_of_the_first_version_are_upgraded),
                                      cmocka_unit_test(stored_shares_are_computed_again),
                                      cmocka_unit_test(stored_skipped_steps_are_those_of_each_epoch),
-                                     cmocka_unit_test(stored_sums_of_shared_memory_are_marked)};
+                                     cmocka_unit_test(stored_sums_of_shared_memory_are_marked),
+                                     cmocka_unit_test(stored_floors_are_computed_again)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
