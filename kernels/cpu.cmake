@@ -68,6 +68,7 @@ rl_unit_test(products SOURCES ${rl_tests}/test_products.c LIBS rl_engines_cpu m)
 rl_unit_test(nvrtc SOURCES ${rl_tests}/test_nvrtc.c LIBS rl_nvrtc)
 target_compile_definitions(test_nvrtc PRIVATE RL_COMPILER="$<TARGET_FILE:rooflined-nvrtc>")
 add_dependencies(test_nvrtc rooflined-nvrtc)
+set_tests_properties(kernels nvrtc PROPERTIES COST 50) # start among the first, because they take longest
 rl_unit_test(sequence SOURCES ${rl_tests}/test_sequence.c LIBS rl_engines_cpu m)
 rl_unit_test(layer SOURCES ${rl_tests}/test_layer.c LIBS rl_engines_cpu m)
 rl_unit_test(ceilings SOURCES ${rl_tests}/test_ceilings.c LIBS rl_engines_cpu m)
