@@ -50,7 +50,8 @@ static const int64_t second_ns = 1000000000;
 typedef struct watcher_thread {
   pthread_t thread;
   bool started;
-  int stop_fd; /* an eventfd; a write ends the thread */
+  bool log_reset_failed; /* the last attempt to reset a large write-ahead log failed, and not because of readers */
+  int stop_fd;           /* an eventfd; a write ends the thread */
 } watcher_thread;
 
 typedef struct server_with_watcher {
@@ -165,18 +166,28 @@ static void release_abandoned(rl_server *server, bool *again) {
   if (rl_connections_release_abandoned(server->connections, again)) rl_event_streams_end_abandoned(server->event_streams);
 }
 
-/* Resets the write-ahead log if it is large. SQLite resets it by itself unless some query always reads a snapshot in it. So ends
- * the streamed replies that began longest ago, whose clients read slowly, and lets no further long reads begin until it is reset.
- */
-static void limit_log(rl_server *server, int64_t now_ns) {
-  int64_t database_bytes, log_bytes = 0, ended = 0;
+/* Resets the write-ahead log if it is large. Returns false if it stays large because of readers: SQLite resets the log unless
+ * some query always reads a snapshot in it. After any other failure, such as a full disk, ending readers would be in vain. */
+static bool reset_large_log(watcher_thread *watcher, rl_store *store, int64_t *log_bytes) {
+  int64_t database_bytes;
   rl_error err;
-  int rc = rl_store_file_sizes(server->store, &database_bytes, &log_bytes, &err);
-  bool is_large = rc == 0 && log_bytes > LARGE_LOG_BYTES;
-  if (is_large && (rc = rl_store_reset_log(server->store, &err)) > 0) is_large = false;
+  int rc = rl_store_file_sizes(store, &database_bytes, log_bytes, &err);
+  if (rc == 0) rc = *log_bytes > LARGE_LOG_BYTES ? rl_store_reset_log(store, &err) : 1;
+  const bool is_locked = rc == 0 || (rc < 0 && err.domain == RL_STORAGE && err.code == RL_STORAGE_LOCKED);
+  const bool has_failed = rc < 0 && !is_locked;
+  if (has_failed && !watcher->log_reset_failed) rl_log(RL_LOG_WARNING, "can't reset the write-ahead log: %s", err.message);
+  watcher->log_reset_failed = has_failed;
+  return !is_locked;
+}
+
+/* While readers keep a large log from being reset, ends the streamed replies that began longest ago, whose clients read slowly,
+ * and lets no further long reads begin. */
+static void limit_log(server_with_watcher *watched_server, int64_t now_ns) {
+  rl_server *server = &watched_server->server;
+  int64_t log_bytes, ended = 0;
+  const bool is_large = !reset_large_log(&watched_server->watcher, server->store, &log_bytes);
   while (is_large && rl_connections_shut_down_stalled(server->connections, RL_RESOURCE_SNAPSHOTS, now_ns)) ended++;
-  const bool was_large = atomic_exchange(&server->log_is_large, is_large);
-  if (rc < 0 && !was_large) rl_log(RL_LOG_WARNING, "can't limit the write-ahead log: %s", err.message);
+  atomic_store(&server->log_is_large, is_large);
   if (ended > 0)
     rl_log(RL_LOG_WARNING, "ended %lld replies that kept the write-ahead log, %lld bytes, from being reset", (long long)ended,
            (long long)log_bytes);
@@ -204,7 +215,7 @@ static void *run_watcher(void *context) {
     next_tick_ns = now_ns + second_ns;
     rl_connections_shut_down_late(server->connections, now_ns);
     rl_event_streams_tick(server->event_streams, now_ns);
-    limit_log(server, now_ns);
+    limit_log(watched_server, now_ns);
     rl_body_cache_trim_heap(server->body_cache);
   }
   return NULL;
