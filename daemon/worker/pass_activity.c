@@ -1,6 +1,7 @@
-/* The activity pass: an untraced iteration, then a traced one. On CUDA a second trace executes each sequence once, launch by
- * launch, so that kernels of the first trace can be attributed to launches. Phase timestamps are recorded only in the traced
- * iteration. A kernel that records them is a separate version of the kernel that the other passes run, with another name.
+/* The activity pass: an untraced iteration, then a traced one. Each follows a warm-up of the same kind; the records of the traced
+ * warm-up are discarded. On CUDA a further trace executes each sequence once, launch by launch, so that kernels of the traced
+ * iteration can be attributed to launches. Phase timestamps are recorded only under tracing with graphs. A kernel that records
+ * them is a separate version of the kernel that the other passes run, with another name.
  *
  *   perturbation_ratio   traced time / untraced time of the iteration: the overhead of tracing and timestamps
  *   completeness_ratio   records of kernels, copies and memsets (CPU: spans) / operations issued
@@ -48,47 +49,64 @@ static int list_launches(const rl_sequence_list *sequence_list, expected_launche
   return 0;
 }
 
+/* Runs an iteration, or a part of it, and waits until the device is idle. rl_pass_run_iteration is one. */
+typedef int run_function(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
+
+static bool is_cancelled(const rl_observer *observer) { return observer->cancelled && observer->cancelled(observer->context); }
+
+/* --- warm-up ------------------------------------------------------------------------------------------------------------- */
+
 typedef struct time_limit { /* cancels an iteration at until_ns, or when the request is cancelled */
   const rl_observer *request_observer;
   int64_t until_ns;
 } time_limit;
 
-static bool is_cancelled(const rl_observer *observer) { return observer->cancelled && observer->cancelled(observer->context); }
 static bool is_time_over(void *context) {
   const time_limit *limit = context;
   return rl_monotonic_ns() > limit->until_ns || is_cancelled(limit->request_observer);
 }
 
-/* Runs an iteration for at most WARMUP_NS, so that clocks rise and caches fill. */
-static int warm_up(rl_pass_context *pass, rl_error *err) {
+/* Runs an iteration for at most WARMUP_NS, so that clocks rise and caches fill, also those of the profiler on the host. */
+static int warm_up(rl_pass_context *pass, run_function *run, rl_error *err) {
   time_limit limit = {.request_observer = &pass->observer, .until_ns = rl_monotonic_ns() + WARMUP_NS};
   rl_observer observer = {.context = &limit, .cancelled = is_time_over};
   rl_elapsed elapsed;
   rl_pass_enter_phase(pass, "warmup", -1, -1);
   if (pass->instance->ops->reset(pass->instance, err) < 0) return -1;
-  int rc = rl_pass_run_iteration(pass, &observer, &elapsed, err);
+  int rc = run(pass, &observer, &elapsed, err);
   bool stopped = rc && rl_outcome_of_error(rc, err) == RL_OUTCOME_CANCELLED;
   if (stopped && is_cancelled(&pass->observer)) return -1;
   return stopped ? 0 : rc;
 }
 
+/* --- tracing ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct traced_run { /* the observer of a traced run forwards to these */
+  const rl_observer *observer;
+  rl_profiler *profiler;
+} traced_run;
+
+static bool forward_cancelled(void *context) { return is_cancelled(((const traced_run *)context)->observer); }
+static void forward_progress(void *context, uint64_t done, uint64_t total) {
+  const rl_observer *observer = ((const traced_run *)context)->observer;
+  if (observer->progress) observer->progress(observer->context, done, total);
+}
 static void forward_span(void *context, const rl_span *span) {
-  rl_profiler *profiler = ((rl_pass_context *)context)->profiler;
-  profiler->ops->add_span(profiler, span);
+  rl_profiler *profiler = ((const traced_run *)context)->profiler;
+  if (profiler->ops->add_span) profiler->ops->add_span(profiler, span);
 }
 
-/* Runs body while the profiler records a trace. If body fails, stops the trace and discards it. */
-static int record_trace(rl_pass_context *pass, rl_records *records, int (*body)(rl_pass_context *, rl_elapsed *, rl_error *),
+/* Executes run while the profiler records a trace, and adds the trace to records. If records is NULL or run fails, discards the
+ * trace. */
+static int record_trace(rl_pass_context *pass, rl_records *records, run_function *run, const rl_observer *observer,
                         rl_elapsed *elapsed, rl_error *err) {
   rl_profiler *profiler = pass->profiler;
+  traced_run forwarded = {observer, profiler};
+  const rl_observer forwarding = {&forwarded, forward_cancelled, forward_progress, forward_span};
   if (profiler->ops->trace_start(profiler, err) < 0) return -1;
-  if (profiler->ops->add_span) pass->observer.span = forward_span;
-  int rc = body(pass, elapsed, err);
-  pass->observer.span = NULL;
+  int rc = run(pass, &forwarding, elapsed, err);
   if (rc == 0) return profiler->ops->trace_stop(profiler, records, err);
-  rl_records discarded = {0};
-  profiler->ops->trace_stop(profiler, &discarded, NULL);
-  rl_records_clear(&discarded);
+  profiler->ops->trace_stop(profiler, NULL, NULL);
   return -1;
 }
 
@@ -109,9 +127,14 @@ static void disable_timestamps(rl_pass_context *pass) {
   if (instance->ops->set_phase_timestamps) instance->ops->set_phase_timestamps(instance, false, NULL);
 }
 
-static int run_timestamped(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
-  if (!pass->timestamped_executable) return rl_pass_run_iteration(pass, &pass->observer, elapsed, err);
-  return pass->device->ops->run(pass->device, pass->timestamped_executable, &pass->observer, elapsed, err);
+static int run_timestamped(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
+  if (!pass->timestamped_executable) return rl_pass_run_iteration(pass, observer, elapsed, err);
+  return pass->device->ops->run(pass->device, pass->timestamped_executable, observer, elapsed, err);
+}
+
+/* Runs the traced iteration without keeping its records. */
+static int run_discarded(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
+  return record_trace(pass, NULL, run_timestamped, observer, elapsed, err);
 }
 
 static int read_timestamps(rl_pass_context *pass, rl_phase_timestamps *timestamps, rl_error *err) {
@@ -125,7 +148,7 @@ static int add_phases(rl_pass_context *pass, const rl_phase_timestamps *timestam
 /* --- attribution of kernels to launches --------------------------------------------------------------------------------- */
 
 /* Runs every sequence once, launch by launch. */
-static int run_each_once(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
+static int run_each_once(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
   rl_sequence_list sequence_list = pass->instance->iteration;
   rl_sequence *once = calloc(sequence_list.sequence_count + 1, sizeof *once);
   if (!once) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a step");
@@ -134,7 +157,7 @@ static int run_each_once(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *e
     if (once[s].repeat > 1) once[s].repeat = 1;
   }
   sequence_list.sequences = once;
-  int rc = pass->device->ops->run_eager(pass->device, &sequence_list, &pass->observer, elapsed, err);
+  int rc = pass->device->ops->run_eager(pass->device, &sequence_list, observer, elapsed, err);
   free(once);
   return rc;
 }
@@ -143,7 +166,7 @@ static int build_launch_map(rl_pass_context *pass, const expected_launches *expe
   rl_records trace_without_graphs = {0};
   rl_elapsed elapsed;
   int rc = pass->instance->ops->reset(pass->instance, err);
-  if (!rc) rc = record_trace(pass, &trace_without_graphs, run_each_once, &elapsed, err);
+  if (!rc) rc = record_trace(pass, &trace_without_graphs, run_each_once, &pass->observer, &elapsed, err);
   if (!rc) rc = rl_launch_map_build(&trace_without_graphs, expected->items, expected->count, launch_map, err);
   rl_records_clear(&trace_without_graphs);
   return rc;
@@ -182,7 +205,8 @@ static int run_activity(rl_pass_context *pass, rl_error *err) {
   rl_phase_timestamps timestamps;
   bool is_gpu = pass->device->kind == RL_DEVICE_CUDA;
   pass->iterations_total = 2;
-  if (list_launches(&pass->instance->iteration, &expected, err) < 0 || warm_up(pass, err) < 0 || enable_timestamps(pass, err) < 0)
+  if (list_launches(&pass->instance->iteration, &expected, err) < 0 || warm_up(pass, rl_pass_run_iteration, err) < 0 ||
+      enable_timestamps(pass, err) < 0)
     return -1;
 
   rl_pass_enter_phase(pass, "epoch", 0, 1);
@@ -190,9 +214,11 @@ static int run_activity(rl_pass_context *pass, rl_error *err) {
     return -1;
   rl_pass_iteration_done(pass);
 
+  if (warm_up(pass, run_discarded, err) < 0) return -1;
   rl_pass_enter_phase(pass, "trace", 0, 1);
   if (pass->instance->ops->reset(pass->instance, err) < 0) return -1;
-  if (record_trace(pass, pass->records, run_timestamped, &traced, err) < 0 || read_timestamps(pass, &timestamps, err) < 0)
+  if (record_trace(pass, pass->records, run_timestamped, &pass->observer, &traced, err) < 0 ||
+      read_timestamps(pass, &timestamps, err) < 0)
     return -1;
   rl_pass_iteration_done(pass);
 

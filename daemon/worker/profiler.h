@@ -16,7 +16,8 @@ typedef struct rl_profiler rl_profiler;
 
 typedef struct rl_profiler_ops {
   /* Records the device's activity until trace_stop. trace_stop appends names, rows and four measurements to records:
-   * activity_kernel_records, activity_records, activity_dropped_records, activity_zero_time_records. */
+   * activity_kernel_records, activity_records, activity_dropped_records, activity_zero_time_records. records NULL: discards the
+   * trace. */
   int (*trace_start)(rl_profiler *profiler, rl_error *err);
   int (*trace_stop)(rl_profiler *profiler, rl_records *records, rl_error *err);
   /* Collects the selected metrics for the kernels of one step (instance->iteration.sequences[instance->step_sequence]) by

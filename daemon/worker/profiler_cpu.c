@@ -51,6 +51,7 @@ static int trace_stop(rl_profiler *profiler, rl_records *records, rl_error *err)
   cpu_profiler *self = (cpu_profiler *)profiler;
   if (!self->tracing) return rl_fail(err, RL_INPUT, 0, "no trace is running");
   self->tracing = false;
+  if (!records) return 0;
   size_t first_name = records->name_count, untimed = 0;
   for (size_t i = 0; i < self->count; i++) {
     const rl_span *span = &self->spans[i];

@@ -257,6 +257,27 @@ static void test_nothing_is_recorded_between_traces(void **state) {
   assert_complete(7);
 }
 
+/* The activity pass discards the trace of a warm-up that launches the same graphs. */
+static void test_a_discarded_trace_leaves_no_records(void **state) {
+  (void)state;
+  void *graph = NULL;
+  double us = 0;
+  ASSERT_OK(tiny_graph_open(&tiny, TINY_NODES, &graph, &err));
+  start_trace();
+  rl_nvtx_range_push("discarded");
+  ASSERT_OK(tiny_graph_run(&tiny, graph, 500, &us, &err));
+  rl_nvtx_range_pop();
+  ASSERT_OK(profiler->ops->trace_stop(profiler, NULL, &err));
+  assert_int_equal(records.row_count + records.measurement_count, 0);
+  start_trace();
+  ASSERT_OK(tiny_graph_run(&tiny, graph, 3, &us, &err));
+  stop_trace();
+  tiny_graph_close(graph);
+  assert_complete(3 * TINY_NODES);
+  assert_int_equal(count_rows(RL_ACTIVITY_NVTX_RANGE, NULL), 0);
+  for (size_t i = 0; i < records.row_count; i++) assert_true(records.rows[i].start_ns >= 0);
+}
+
 static void test_occupancy_comes_from_the_calculator(void **state) {
   (void)state;
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {132, 1, 1}, .block = {256, 1, 1}, .registers = 32};
@@ -280,6 +301,7 @@ int main(void) {
       cmocka_unit_test(test_a_wait_names_the_record_of_its_event),
       cmocka_unit_test(test_ranges_of_our_domain_nest_and_others_are_ignored),
       cmocka_unit_test(test_nothing_is_recorded_between_traces),
+      cmocka_unit_test(test_a_discarded_trace_leaves_no_records),
       cmocka_unit_test(test_occupancy_comes_from_the_calculator),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
