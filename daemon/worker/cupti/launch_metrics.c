@@ -13,6 +13,14 @@ static double device_limit(enum cudaLimit limit) {
   return cudaDeviceGetLimit(&value, limit) == cudaSuccess ? (double)value : UNKNOWN;
 }
 
+static rl_block_resources resources_of(const rl_activity_row *row, const rl_launch_attributes *attributes, int barriers) {
+  rl_block_resources resources = rl_block_resources_of(row, barriers);
+  resources.shared_config_bytes = attributes->shared_config_bytes;
+  resources.has_carveout_request = attributes->has_carveout_request;
+  resources.carveout_request_pct = attributes->carveout_request_pct;
+  return resources;
+}
+
 rl_launch_metric_inputs rl_launch_metric_inputs_of(const rl_device_limits *device, const rl_activity_row *row,
                                                    const rl_launch_attributes *attributes, int barriers) {
   rl_launch_metric_inputs launch = {.device = device,
@@ -21,10 +29,7 @@ rl_launch_metric_inputs rl_launch_metric_inputs_of(const rl_device_limits *devic
                                     .barriers = barriers,
                                     .stack_bytes = device_limit(cudaLimitStackSize),
                                     .persisting_l2_bytes = device_limit(cudaLimitPersistingL2CacheSize)};
-  rl_block_resources resources = rl_block_resources_of(row, barriers);
-  resources.shared_config_bytes = attributes->shared_config_bytes;
-  resources.has_carveout_request = attributes->has_carveout_request;
-  resources.carveout_request_pct = attributes->carveout_request_pct;
+  const rl_block_resources resources = resources_of(row, attributes, barriers);
   launch.has_residency = rl_residency_of(device, &resources, &launch.residency);
   launch.shared_config_fits =
       launch.has_residency ? rl_shared_config_fits(&resources, &launch.residency) : attributes->shared_config_bytes > 0;
@@ -36,7 +41,8 @@ rl_launch_metric_inputs rl_launch_metric_inputs_of(const rl_device_limits *devic
 typedef double sum_over_curve(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied);
 
 static double curve_sum(const rl_launch_metric_inputs *launch, rl_occupancy_resource varied, sum_over_curve *sum) {
-  const rl_block_resources resources = rl_block_resources_of(launch->row, launch->barriers);
+  rl_block_resources resources = resources_of(launch->row, launch->attributes, launch->barriers);
+  if (!launch->shared_config_fits) resources.shared_config_bytes = 0;
   return launch->has_residency ? sum(launch->device, &resources, varied) : UNKNOWN;
 }
 

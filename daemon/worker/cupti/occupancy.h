@@ -39,7 +39,8 @@ bool rl_shared_config_fits(const rl_block_resources *resources, const rl_residen
 /* Returns the resident warps divided by the SM's maximum. NAN: unknown, or the row is not a kernel. */
 double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row *row, int barriers);
 /* Returns ncu's sum over an occupancy curve (launch__occupancy_per_*): the resident warps per SM if the kernel's blocks used 0,
- * 1, ..., 256 registers per thread, 0, 16, ..., max_block_threads threads, or 0, 1, ..., 64 barriers. */
+ * 1, ..., 256 registers per thread, 0, 16, ..., max_block_threads threads, or 0, 1, ..., 64 barriers. The carveout
+ * shared_config_bytes limits the blocks at each point; 0: it limits none. */
 typedef enum rl_occupancy_resource { RL_OCCUPANCY_REGISTERS, RL_OCCUPANCY_THREADS, RL_OCCUPANCY_BARRIERS } rl_occupancy_resource;
 double rl_occupancy_sum(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied);
 /* Returns the same sum in percent of the SM's maximum (derived__pct_occupancy_per_*); ncu truncates each point to whole

@@ -601,6 +601,31 @@ static void test_sums_over_occupancy_curves_are_as_in_ncu(void **state) {
   assert_true(isnan(rl_launch_metric(&of_unknown, "launch__barrier_count", &reason)));
 }
 
+/* ncu's sums for kernels of the gallery (docs/measurements/h200-ncu-agreement.csv). A carveout that holds the launch's blocks can
+ * hold fewer blocks of another size than the SM. */
+static void test_sums_over_block_sizes_keep_the_carveout(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t threads, registers, shared_bytes, config_bytes;
+    double sum;
+  } cases[] = {{256, 20, 4096, 100 << 10, 3580},
+               {1024, 32, 0, 8 << 10, 3282},
+               {256, 16, 0, 32 << 10, 3670},
+               {256, 20, 4096, 0, 3670},
+               {1024, 32, 0, 1 << 10, 3670}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL,
+                                 .grid = {1, 1, 1},
+                                 .block = {cases[i].threads, 1, 1},
+                                 .registers = cases[i].registers,
+                                 .static_shared_bytes = cases[i].shared_bytes};
+    const rl_launch_attributes attributes = {.shared_config_bytes = cases[i].config_bytes};
+    const rl_launch_metric_inputs launch = rl_launch_metric_inputs_of(&hopper, &row, &attributes, 0);
+    const char *reason = "";
+    assert_true(rl_launch_metric(&launch, "launch__occupancy_per_block_size", &reason) == cases[i].sum);
+  }
+}
+
 static void test_occupancy_curves_have_known_points(void **state) {
   (void)state;
   rl_records records = {0};
@@ -656,6 +681,7 @@ int main(void) {
       cmocka_unit_test(test_a_carveout_smaller_than_a_block_belongs_to_another_launch),
       cmocka_unit_test(test_a_carveout_smaller_than_the_resident_blocks_belongs_to_another_launch),
       cmocka_unit_test(test_sums_over_occupancy_curves_are_as_in_ncu),
+      cmocka_unit_test(test_sums_over_block_sizes_keep_the_carveout),
       cmocka_unit_test(test_occupancy_curves_have_known_points),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
