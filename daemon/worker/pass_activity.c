@@ -7,11 +7,11 @@
  *   completeness_ratio   records of kernels, copies and memsets (CPU: spans) / operations issued
  *   device_busy_ratio    union of work intervals / traced time
  *   launch_gap_ratio     1 − union of work intervals / untraced time: the share of an untraced iteration without work on the
- *                        device
+ *                        device. If kernels record timestamps: 1 − device_busy_ratio
  *
- * launch_gap_ratio uses the untraced time, because tracing lengthens gaps more than kernels. If the union of work intervals
- * exceeds the untraced time by a ratio of at most MAX_NEGATIVE_GAP_RATIO, launch_gap_ratio is 0. If the ratio is larger, tracing
- * changed the work, and launch_gap_ratio is unavailable. */
+ * launch_gap_ratio uses the untraced time, because tracing lengthens gaps more than kernels; but timestamps lengthen the kernels.
+ * If the union of work intervals exceeds the untraced time by a ratio of at most MAX_NEGATIVE_GAP_RATIO, launch_gap_ratio is 0.
+ * If the ratio is larger, tracing changed the work, and launch_gap_ratio is unavailable. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -181,7 +181,7 @@ static int add_trace_measurements(rl_pass_context *pass, const rl_elapsed *untra
   rl_busy_time busy;
   if (rl_timeline_measure_busy_time(pass->records->rows, pass->records->row_count, &busy, err) < 0) return -1;
   double busy_ms = busy.row_count ? (double)busy.busy_ns * 1e-6 : NAN;
-  double gap = 1 - busy_ms / untraced->device_ms;
+  double gap = 1 - busy_ms / (pass->timestamped_executable ? traced : untraced)->device_ms;
   bool is_unknown = gap < -MAX_NEGATIVE_GAP_RATIO;
   if (gap < 0 && !is_unknown) gap = 0;
   const char *no_rows = "the trace contains no work of the device";
@@ -205,16 +205,14 @@ static int run_activity(rl_pass_context *pass, rl_error *err) {
   rl_phase_timestamps timestamps;
   bool is_gpu = pass->device->kind == RL_DEVICE_CUDA;
   pass->iterations_total = 2;
-  if (list_launches(&pass->instance->iteration, &expected, err) < 0 || warm_up(pass, rl_pass_run_iteration, err) < 0 ||
-      enable_timestamps(pass, err) < 0)
-    return -1;
+  if (list_launches(&pass->instance->iteration, &expected, err) < 0 || warm_up(pass, rl_pass_run_iteration, err) < 0) return -1;
 
   rl_pass_enter_phase(pass, "epoch", 0, 1);
   if (pass->instance->ops->reset(pass->instance, err) < 0 || rl_pass_run_iteration(pass, &pass->observer, &untraced, err) < 0)
     return -1;
   rl_pass_iteration_done(pass);
 
-  if (warm_up(pass, run_discarded, err) < 0) return -1;
+  if (enable_timestamps(pass, err) < 0 || warm_up(pass, run_discarded, err) < 0) return -1;
   rl_pass_enter_phase(pass, "trace", 0, 1);
   if (pass->instance->ops->reset(pass->instance, err) < 0) return -1;
   if (record_trace(pass, pass->records, run_timestamped, &pass->observer, &traced, err) < 0 ||

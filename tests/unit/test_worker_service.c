@@ -420,6 +420,20 @@ static void a_launch_of_many_steps_has_phase_rows(void **state) {
   close_fixture(&f);
 }
 
+/* Timestamps lengthen the launch by more than half, so it takes longer than the whole untraced iteration. */
+static void the_launch_gap_of_an_iteration_with_timestamps_is_that_of_the_trace(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f, "profiled");
+  assert_int_equal(
+      serve_fake_workload(&f, RL_PASS_ACTIVITY, "{\"steps\":4,\"sleep_us\":1000,\"timestamp_us\":500,\"whole\":true}"),
+      RL_OUTCOME_DONE);
+  assert_true(find_measurement(&f, "perturbation_ratio")->value > 1.3);
+  const double gap = find_measurement(&f, "launch_gap_ratio")->value;
+  assert_true(gap >= 0 && fabs(gap - (1 - find_measurement(&f, "device_busy_ratio")->value)) < 1e-9);
+  close_fixture(&f);
+}
+
 static int release_count;
 
 static void count_release(rl_profiler *profiler) {
@@ -662,6 +676,7 @@ int main(void) {
                                      cmocka_unit_test(cancelling_leaves_the_instance_usable),
                                      cmocka_unit_test(activity_records_every_launch),
                                      cmocka_unit_test(a_launch_of_many_steps_has_phase_rows),
+                                     cmocka_unit_test(the_launch_gap_of_an_iteration_with_timestamps_is_that_of_the_trace),
                                      cmocka_unit_test(unavailable_counters_have_a_reason),
                                      cmocka_unit_test(counters_are_released_before_other_passes),
                                      cmocka_unit_test(a_role_refuses_other_passes),

@@ -14,26 +14,20 @@
 
 typedef struct fake_params {
   char engine[16];
-  int64_t steps, epochs, warmup, bytes, fail_at, die_at, sleep_us;
+  int64_t steps, epochs, warmup, bytes, fail_at, die_at, sleep_us, timestamp_us;
   bool evaluates, prints, whole, restored, once;
   double error; /* relative error that the check reports */
 } fake_params;
 
-static const rl_field fake_fields[] = {RL_FIELD(fake_params, engine, RL_FIELD_TEXT),
-                                       RL_FIELD(fake_params, steps, RL_FIELD_INT),
-                                       RL_FIELD(fake_params, epochs, RL_FIELD_INT),
-                                       RL_FIELD(fake_params, warmup, RL_FIELD_INT),
-                                       RL_FIELD(fake_params, bytes, RL_FIELD_INT),
-                                       RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
-                                       RL_FIELD(fake_params, die_at, RL_FIELD_INT),
-                                       RL_FIELD(fake_params, prints, RL_FIELD_BOOL),
-                                       RL_FIELD(fake_params, sleep_us, RL_FIELD_INT),
-                                       RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL),
-                                       RL_FIELD(fake_params, error, RL_FIELD_NULLABLE_REAL),
-                                       RL_FIELD(fake_params, whole, RL_FIELD_BOOL),
-                                       RL_FIELD(fake_params, restored, RL_FIELD_BOOL),
-                                       RL_FIELD(fake_params, once, RL_FIELD_BOOL),
-                                       {0}};
+static const rl_field fake_fields[] = {
+    RL_FIELD(fake_params, engine, RL_FIELD_TEXT),    RL_FIELD(fake_params, steps, RL_FIELD_INT),
+    RL_FIELD(fake_params, epochs, RL_FIELD_INT),     RL_FIELD(fake_params, warmup, RL_FIELD_INT),
+    RL_FIELD(fake_params, bytes, RL_FIELD_INT),      RL_FIELD(fake_params, fail_at, RL_FIELD_INT),
+    RL_FIELD(fake_params, die_at, RL_FIELD_INT),     RL_FIELD(fake_params, prints, RL_FIELD_BOOL),
+    RL_FIELD(fake_params, sleep_us, RL_FIELD_INT),   RL_FIELD(fake_params, timestamp_us, RL_FIELD_INT),
+    RL_FIELD(fake_params, evaluates, RL_FIELD_BOOL), RL_FIELD(fake_params, error, RL_FIELD_NULLABLE_REAL),
+    RL_FIELD(fake_params, whole, RL_FIELD_BOOL),     RL_FIELD(fake_params, restored, RL_FIELD_BOOL),
+    RL_FIELD(fake_params, once, RL_FIELD_BOOL),      {0}};
 
 static void fake_defaults(void *params) {
   *(fake_params *)params =
@@ -95,6 +89,10 @@ typedef struct fake_instance {
 
 int fake_opened_count, fake_closed_count;
 
+static void sleep_us(int64_t us) {
+  if (us > 0) nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
 static int gather(void *arg, rl_stream stream, rl_error *err) {
   fake_instance *self = arg;
   (void)stream;
@@ -106,7 +104,7 @@ static int gather(void *arg, rl_stream stream, rl_error *err) {
   }
   if (self->gathers == self->params.die_at) raise(SIGKILL);
   if (self->gathers == self->params.fail_at) return rl_fail(err, RL_ERRNO, EIO, "the launch broke");
-  if (self->params.sleep_us) nanosleep(&(struct timespec){.tv_nsec = self->params.sleep_us * 1000}, NULL);
+  sleep_us(self->params.sleep_us);
   return 0;
 }
 static int descend(void *arg, rl_stream stream, rl_error *err) {
@@ -117,9 +115,12 @@ static int descend(void *arg, rl_stream stream, rl_error *err) {
   return 0;
 }
 
-/* Returns the time of a clock with another origin than the trace, like the clock of a device; 0 if timestamps are off. */
+/* Returns the time of a clock with another origin than the trace, like the clock of a device; 0 if timestamps are off. Takes
+ * timestamp_us. */
 static uint64_t timestamp(const fake_instance *self) {
-  return self->timestamping ? (uint64_t)rl_monotonic_ns() + 1000000000000000 : 0;
+  if (!self->timestamping) return 0;
+  sleep_us(self->params.timestamp_us);
+  return (uint64_t)rl_monotonic_ns() + 1000000000000000;
 }
 
 /* Records the end of a phase; phase -1: the begin of the step. Block 1 has the timestamps of block 0, but skips gather. */
