@@ -225,17 +225,30 @@ static __device__ __forceinline__ float bias_for_exact_pixels(const float weight
   return fmaf(PIXEL_INTERCEPT, sum, bias);
 }
 
+/* Returns a if a bit is set in x, else 0, by two instructions. If the compiler knew that it is a single bit, it would shift it to
+ * the sign, shift it back and mask, which takes three. */
+static __device__ __forceinline__ uint32_t select_if(uint32_t x, uint32_t bit, uint32_t a) {
+  uint32_t is_set = x & bit;
+  asm volatile("" : "+r"(is_set));
+  return is_set ? a : 0;
+}
+
 /* Does in TF32 what the other conv1_tile_gradient does in FP16. A row of pooled1 and pooled1_gradient has PITCH values. An mma
  * computes 16 channels (M) × eight taps, or tap 8 and the bias (N), for the two positions of a row of four windows (K): lane 4 i
- * + w has window w. Rows i and i + 8 of the first M, and then of the second, are the channels 4 i to 4 i + 3. */
+ * + w has window w. Rows i and i + 8 of the first M, and then of the second, are the four channels from first_channel_of_row(i)
+ * on. The order of the channels keeps the 16-byte loads of eight neighbouring lanes, from two rows, free of bank conflicts. */
+static __device__ __forceinline__ int first_channel_of_row(int i) { return i % 2 * 16 + i / 2 * 4; }
+
 template <int WARPS, int PITCH>
 static __device__ __forceinline__ void conv1_tile_gradient(int warp, const tensor_float *pooled1_gradient,
                                                            const tensor_float *pooled1, const float *image,
                                                            conv1_tile_sums &sums) {
-  const int lane = threadIdx.x % 32, tap = lane / 4;
-#pragma unroll 1
+  const int lane = threadIdx.x % 32;
+  int tap_offset = lane / 4 / 3 * FLOAT_IMAGE_PITCH + lane / 4 % 3;
+  asm volatile("" : "+r"(tap_offset)); /* otherwise the compiler computes it again for each window */
+#pragma unroll 2
   for (int window = warp * 4 + lane % 4; window < CONV1_WINDOWS; window += WARPS * 4) {
-    const int from = window * PITCH + lane / 4 * 4;
+    const int from = window * PITCH + first_channel_of_row(lane / 4);
     const uint4 gradients = *(const uint4 *)&pooled1_gradient[from], pooled = *(const uint4 *)&pooled1[from];
     const uint32_t gradient[4] = {gradients.x, gradients.y, gradients.z, gradients.w},
                    argmax[4] = {pooled.x, pooled.y, pooled.z, pooled.w};
@@ -244,12 +257,14 @@ static __device__ __forceinline__ void conv1_tile_gradient(int warp, const tenso
     for (int y = 0; y < 2; y++) {
       uint32_t b[2][2];
       for (int x = 0; x < 2; x++) {
-        b[0][x] = __float_as_uint(corner[(y + tap / 3) * FLOAT_IMAGE_PITCH + x + tap % 3]);
+        b[0][x] = __float_as_uint(corner[tap_offset + y * FLOAT_IMAGE_PITCH + x]);
         b[1][x] = last_tap_or_one(__float_as_uint(corner[(y + 2) * FLOAT_IMAGE_PITCH + x + 2]), 0x3f800000u);
       }
+#pragma unroll
       for (int m = 0; m < 2; m++) {
         uint32_t a[4];
-        for (int i = 0; i < 4; i++) a[i] = argmax[m * 2 + i % 2] & 1u << (y * 2 + i / 2) ? gradient[m * 2 + i % 2] : 0;
+#pragma unroll
+        for (int i = 0; i < 4; i++) a[i] = select_if(argmax[m * 2 + i % 2], 1u << (y * 2 + i / 2), gradient[m * 2 + i % 2]);
         for (int n = 0; n < 2; n++) mma_m16n8k8_tf32(sums.tap[m][n], a, b[n]);
       }
     }

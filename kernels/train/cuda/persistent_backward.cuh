@@ -182,7 +182,8 @@ template <class Format> static __device__ __forceinline__ void store_conv1_sums(
     float *row = smem.warp_sums[coords.warp];
     const int i = coords.lane / 4;
     conv1_tile_sums_epilogue(
-        sums.conv1, [&](int m, int half) { return Format::CONV1_IS_SPLIT ? i * 4 + m * 2 + half : m * 16 + half * 8 + i; },
+        sums.conv1,
+        [&](int m, int half) { return Format::CONV1_IS_SPLIT ? first_channel_of_row(i) + m * 2 + half : m * 16 + half * 8 + i; },
         [&](int index, float sum) { row[index] = sum; });
   }
 }
