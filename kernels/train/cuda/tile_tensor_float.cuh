@@ -78,6 +78,17 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
   static __device__ __forceinline__ int out_gradient_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
   static __device__ __forceinline__ int out_channel(int stored) { return stored % 4 * 2 + stored / 4; }
 
+  static __device__ __forceinline__ float2 pool_channels(const float a[4], const float b[4], const float *biases,
+                                                         uint8_t *argmaxes, bool *) {
+    const float2 bias = *(const float2 *)biases;
+    float pooled[2];
+    uchar2 argmax;
+    bias_relu_pool(a[0], a[1], a[2], a[3], bias.x, &pooled[0], &argmax.x);
+    bias_relu_pool(b[0], b[1], b[2], b[3], bias.y, &pooled[1], &argmax.y);
+    *(uchar2 *)argmaxes = argmax;
+    return make_float2(tensor_float(pooled[0]), tensor_float(pooled[1]));
+  }
+
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 gradient, value *out_gradient) {
     const tensor_float x(gradient.x), y(gradient.y), z(gradient.z), w(gradient.w);
     for (int position = 0; position < 4; position++) {
