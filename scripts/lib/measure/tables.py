@@ -95,6 +95,18 @@ def perf_phases(rows):
                        lambda row: (row["batch"], row["launch"]), lambda row: row["column"], lambda row: number(row["us"]))
 
 
+def traced(rows):
+    jobs = {}
+    for row in rows:
+        if "perturbation_ratio" in row:
+            jobs.setdefault((row["engine"], row["precision"], row["batch"]), []).append(row)
+    ratios = {key: sorted(row["perturbation_ratio"] for row in group) for key, group in jobs.items()}
+    return table(["engine", "precision", "batch", "jobs", "untraced ms, median", "ratio, median", "least", "most"],
+                 [[*key, len(group), statistics.median(row["epoch_untraced_ms"] for row in group),
+                   *(number(ratio, 4) for ratio in (statistics.median(ratios[key]), ratios[key][0], ratios[key][-1]))]
+                  for key, group in jobs.items()])
+
+
 def lombscargle(rows):
     return table(["version", "type", "build", "registers", "first ms", "compile ms", "median ms", "speed-up", "error"],
                  [[row["version"], row["dtype"], row["build"], row["registers"], row["first_ms"], row.get("compile_ms"),
@@ -382,12 +394,11 @@ def hostile(rows):
 
 
 TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "posted": posted,
-          "memory": memory, "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests,
-          "numerics": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
-          "layer": layer, "decode": layer, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "check_cost": check_cost,
-          "hostile": hostile, "suites": suites, "unchanged": unchanged, "slowed": slowed, "neighbour": neighbour,
-          "suite_cost": suite_cost, "recorded_mnist": recorded,
-          "recorded_kernels": recorded}
+          "memory": memory, "perf_phases": perf_phases, "traced": traced, "lombscargle": lombscargle, "bandwidth": bandwidth,
+          "tests": tests, "numerics": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy,
+          "agreement": agreement, "layer": layer, "decode": layer, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak,
+          "check_cost": check_cost, "hostile": hostile, "suites": suites, "unchanged": unchanged, "slowed": slowed,
+          "neighbour": neighbour, "suite_cost": suite_cost, "recorded_mnist": recorded, "recorded_kernels": recorded}
 
 
 # Further tables: name, then the step whose rows it shows, and the function that formats it.

@@ -11,6 +11,7 @@ STEPS = [
     Step("training", training.epochs, 50, 300, "epochs of every engine, precision and batch size, over HTTP and by bench_train"),
     Step("memory", training.memory, 20, 90, "device memory of the job by purpose"),
     Step("perf_phases", training.phases, 25, 120, "duration of a training step by launch"),
+    Step("traced", training.traced, 55, 150, "how much longer a traced epoch takes; nothing else should run on the host"),
     Step("lombscargle", kernels.lombscargle, 9, 150,
          "every version, data type and build (fatbin or NVRTC) of the Lomb-Scargle periodogram",
          uses_counters=True),  # the first pass takes longer while another GPU uses counters

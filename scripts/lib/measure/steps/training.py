@@ -1,6 +1,7 @@
 """The training workload: epoch times, memory, and the duration of a step by launch."""
 import json
 import re
+import statistics
 import urllib.error
 
 from ..daemon import Daemon, Failed, measurement
@@ -78,7 +79,7 @@ def job_checks(run, is_gpu):
 
 
 # Milliseconds per epoch of the best engine on an H200: target and next target.
-EPOCH_TARGETS_MS = {(64, "fp32"): (29, 23), (64, "tf32"): (18.5, 17), (64, "fp16"): (14, 11), (512, "fp16"): (6, 5),
+EPOCH_TARGETS_MS = {(64, "fp32"): (29, 23), (64, "tf32"): (17, 13), (64, "fp16"): (14, 11), (512, "fp16"): (6, 5),
                     (4096, "fp16"): (4, 3)}
 
 
@@ -182,6 +183,36 @@ def phases(context):
                        "later_us": added_us.pop(kernel["name"], 0)}
             yield {**row, "epoch_ms": run["summary"]["epoch_ms_median"],
                    "traced_ms": measurement(run, "epoch_traced_ms", "activity"), "gap_ratio": run["summary"]["launch_gap_ratio"]}
+
+
+# (engine, precision, batch): number of jobs. The ratio of a job varies most in FP16 at batch 64.
+TRACED_JOBS = {("cudnn", "fp16", 64): 9, ("fused", "fp16", 64): 9, ("fused", "fp16", 512): 5, ("cudnn", "tf32", 64): 3,
+               ("fused", "tf32", 64): 3, ("cudnn", "fp32", 64): 3, ("fused", "fp32", 64): 3, ("persistent", "fp16", 64): 3}
+MAX_PERTURBATION_RATIO = 1.03  # of cudnn and fused
+
+
+def traced(context):
+    """Measures how much longer a traced epoch takes, in jobs of one epoch that take turns. The ratio depends on how fast the host
+    launches graphs, so nothing else should run on it."""
+    host, ratios = context.host, {}
+    host.require_gpu()
+    with Daemon(host, context.log_path("daemon.log")) as daemon:
+        for round_index in range(max(TRACED_JOBS.values())):
+            for (engine, precision, batch), jobs in TRACED_JOBS.items():
+                if round_index >= jobs:
+                    continue
+                run = daemon.run_results({"kind": "train", "engine": engine, "precisions": [precision], "batch_size": batch,
+                                          "epochs": 1, "passes": ["activity"]})[0]
+                row = {"engine": engine, "precision": precision, "batch": batch} | {
+                    name: measurement(run, name, "activity")
+                    for name in ("perturbation_ratio", "epoch_untraced_ms", "epoch_traced_ms", "completeness_ratio")}
+                ratios.setdefault((engine, precision, batch), []).append(row["perturbation_ratio"])
+                yield row
+    for (engine, precision, batch), values in ratios.items():
+        if engine != "persistent":
+            median = statistics.median(values)
+            yield check(f"{engine}, {precision}, batch {batch}: a traced epoch takes at most {MAX_PERTURBATION_RATIO} times as "
+                        "long", median <= MAX_PERTURBATION_RATIO, median)
 
 
 def added_us_by_kernel(activities):
