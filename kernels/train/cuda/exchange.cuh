@@ -131,11 +131,14 @@ static __device__ __forceinline__ uint32_t phase_mismatch(uint4 bits, uint32_t p
   return or_xor(or_xor(or_xor(bits.x ^ phase, bits.y, phase), bits.z, phase), bits.w, phase);
 }
 
-/* Waits until four neighbouring words have been written in the phase, and returns their values. */
-static __device__ __forceinline__ float4 receive_tagged(const float *words, uint32_t phase) {
-  uint4 bits;
-  for (uint32_t polls = 0; phase_mismatch(bits = load_relaxed(words), phase) & 1;) trap_on_timeout(&polls);
+/* Waits until four neighbouring words have been written in the phase, and returns their values. bits: the words as the caller has
+ * loaded them before. */
+static __device__ __forceinline__ float4 receive_tagged(const float *words, uint4 bits, uint32_t phase) {
+  for (uint32_t polls = 0; phase_mismatch(bits, phase) & 1; bits = load_relaxed(words)) trap_on_timeout(&polls);
   return clear_phase_bit(bits);
+}
+static __device__ __forceinline__ float4 receive_tagged(const float *words, uint32_t phase) {
+  return receive_tagged(words, load_relaxed(words), phase);
 }
 
 /* Units of a fixed-point sum in 1, and the bound of an addend: a sum of 2⁷ smaller ones does not overflow. */

@@ -89,8 +89,8 @@ template <class Format> struct step_schedule {
     TRANSFORMS_WEIGHTS = Format::CONV2_FORWARD_SCRATCH_FLOATS > 0,
     /* 1: one thread, the poller, begins bulk copies of the weights while conv1 is computed; 0: all warps load them later. */
     HAS_BULK_WEIGHTS = !TRANSFORMS_WEIGHTS,
-    /* Warps 0 … CONV1_FORWARD_WARPS - 1 compute conv1. Meanwhile the leader's warp arrives and waits at the grid barrier
-     * `update`, and the poller begins the bulk copies. */
+    /* Warps 0 … CONV1_FORWARD_WARPS - 1 compute conv1. Meanwhile the leader arrives at the grid barrier `update`, and waits there
+     * if not HAS_BULK_WEIGHTS; the poller begins the bulk copies. */
     CONV1_FORWARD_WARPS = WARPS - (HAS_BULK_WEIGHTS ? 2 : 1),
     /* Warps 0 … CONV1_BACKWARD_WARPS - 1 compute conv1's gradients. */
     CONV1_BACKWARD_WARPS = WARPS - 1,
@@ -286,6 +286,7 @@ template <class Format> struct block_memory : layer_memory<Format> {
   uint32_t overflow_phase;               /* phase of the last step in which this block has computed such a gradient; 0: none */
   uint32_t overflow_votes;               /* votes in all steps */
   mbarrier conv2_mbarrier, fc1_mbarrier; /* a phase completes when these weights have been copied, if HAS_BULK_WEIGHTS */
+  mbarrier head_mbarrier;                /* a phase completes when the head's weights have been copied, if HAS_BULK_WEIGHTS */
   mbarrier operands_mbarrier;            /* a phase completes when operands of fc1's weight gradient have been copied */
   mbarrier votes_mbarrier;               /* a phase completes when skip_step has been set */
   mbarrier rows_mbarrier;                /* a phase completes after the grid barrier `rows` */

@@ -13,11 +13,12 @@ static __device__ __forceinline__ void fc1_backward(const rl_persistent_args &ar
                                                     const block_coords &coords, block_memory<Format> &smem) {
   typedef typename Format::value value;
   rl_block_exchange *exchange = args.block_exchange;
+  const pending_words words =
+      begin_to_receive_rows<Format, RL_FC1_OUTPUTS>(exchange->fc1_product_gradient, 0, microbatch, coords);
   Format::template fc1_backward<SLICE_INPUTS>(
       smem.fc1_product_gradient, smem.fc1,
       [&] {
-        receive_rows<Format, RL_FC1_OUTPUTS, Format::FC1_PRODUCT_GRADIENT_PITCH>(exchange->fc1_product_gradient, 0, microbatch,
-                                                                                 coords, smem.fc1_product_gradient);
+        receive_rows<Format, RL_FC1_OUTPUTS, Format::FC1_PRODUCT_GRADIENT_PITCH>(words, smem.fc1_product_gradient);
         __syncthreads();
         record_timestamp<Format>(args, microbatch.step, RL_TIMED_fc1_gradients);
       },

@@ -126,6 +126,17 @@ static __device__ __forceinline__ void begin_bulk_copies(const rl_persistent_arg
   bulk_copy(smem.fc1, published::fc1_slice(args, coords.slice), sizeof(smem.fc1), &smem.fc1_mbarrier);
 }
 
+/* If HAS_BULK_WEIGHTS: waits for the grid barrier `update`, and begins to copy the head's weights. The leader of a block that
+ * computes the head calls it in the first microbatch of a step, while other warps multiply fc1's inputs. */
+template <class Format> static __device__ __forceinline__ void begin_head_copy(const rl_persistent_args &args,
+                                                                               const microbatch_state &microbatch,
+                                                                               block_memory<Format> &smem) {
+  grid_barrier_wait_in_one_thread(args.block_exchange->update, microbatch.step + 1);
+  fence_all_async_proxies();
+  mbarrier_arrive_expect_tx(&smem.head_mbarrier, sizeof(smem.head));
+  bulk_copy(smem.head, &args.adam.weights[HEAD_OFFSET], sizeof(smem.head), &smem.head_mbarrier);
+}
+
 /* In the first microbatch of a step, waits for the weights of conv2. In every microbatch, waits for all copies of this thread.
  *
  * If HAS_BULK_WEIGHTS, the poller begins the copies while the other warps compute conv1. Otherwise the caller loads conv2's
@@ -134,11 +145,11 @@ template <class Format>
 static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                            const block_coords &coords, block_memory<Format> &smem) {
   const bool is_first_microbatch = microbatch.index == 0;
-  if (is_first_microbatch && is_leader()) grid_barrier_wait_in_one_thread(args.block_exchange->update, microbatch.step + 1);
   if constexpr (step_schedule<Format>::HAS_BULK_WEIGHTS) {
     if (is_poller<Format>()) begin_bulk_copies(args, microbatch, coords, smem);
     mbarrier_wait_cta(&smem.conv2_mbarrier, microbatch.step + 1);
   } else {
+    if (is_first_microbatch && is_leader()) grid_barrier_wait_in_one_thread(args.block_exchange->update, microbatch.step + 1);
     if (is_first_microbatch) __syncthreads();
     cp_async_wait_all();
   }
@@ -289,19 +300,37 @@ template <class Format> static __device__ __forceinline__ void store_activations
         smem.argmax2[i];
 }
 
-/* For each image of the group, receives the tagged words column … column + COLUMNS - 1 of from[pair], and stores them in row
- * `image` of to[…][PITCH]. */
-template <class Format, int COLUMNS, int PITCH, int STRIDE>
-static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE], int column, const microbatch_state &microbatch,
-                                                    const block_coords &coords, typename Format::value *to) {
-  const int row_quads = COLUMNS / 4;
-#pragma unroll 1
-  for (int i = threadIdx.x; i < GROUP_PAIRS * row_quads; i += Format::THREADS) {
-    const uint32_t pair = coords.group_first_pair + i / row_quads;
-    if (has_image(microbatch, pair))
-      store4(&to[i / row_quads * PITCH + i % row_quads * 4],
-             receive_tagged(&from[pair][column + i % row_quads * 4], message_phase<Format>(microbatch, pair)));
-  }
+/* Four tagged words that a thread receives, of one image of the group. */
+typedef struct pending_words {
+  const float *from; /* NULL: the thread receives none */
+  uint32_t phase;
+  uint4 bits; /* as first loaded */
+} pending_words;
+
+/* For each image of the group, begins to receive the tagged words column … column + COLUMNS - 1 of from[pair]: loads them for the
+ * first time, so that this load is in flight while the caller does other work. */
+template <class Format, int COLUMNS, int STRIDE>
+static __device__ __forceinline__ pending_words begin_to_receive_rows(const float (*from)[STRIDE], int column,
+                                                                      const microbatch_state &microbatch,
+                                                                      const block_coords &coords) {
+  enum { ROW_QUADS = COLUMNS / 4 };
+  static_assert(GROUP_PAIRS * ROW_QUADS <= Format::THREADS, "every four words must have a thread");
+  const uint32_t pair = coords.group_first_pair + threadIdx.x / ROW_QUADS;
+  pending_words words = {};
+  if (threadIdx.x >= GROUP_PAIRS * ROW_QUADS || !has_image(microbatch, pair)) return words;
+  words.from = &from[pair][column + threadIdx.x % ROW_QUADS * 4];
+  words.phase = message_phase<Format>(microbatch, pair);
+  words.bits = load_relaxed(words.from);
+  return words;
+}
+
+/* Receives the words, and stores those of each image in row `image` of to[…][PITCH]. */
+template <class Format, int COLUMNS, int PITCH>
+static __device__ __forceinline__ void receive_rows(const pending_words &words, typename Format::value *to) {
+  enum { ROW_QUADS = COLUMNS / 4 };
+  if (words.from)
+    store4(&to[threadIdx.x / ROW_QUADS * PITCH + threadIdx.x % ROW_QUADS * 4],
+           receive_tagged(words.from, words.bits, words.phase));
 }
 
 /* Receives this block's slice of pooled2 of the group's images, multiplies it by fc1's weights, and sends the resulting part of
@@ -317,11 +346,12 @@ static __device__ __forceinline__ void fc1_forward(const rl_persistent_args &arg
     __syncthreads();
   };
   if (Format::FC1_LOADS_WEIGHTS_FIRST) wait_for_weights();
+  const pending_words words =
+      begin_to_receive_rows<Format, SLICE_INPUTS>(exchange->pooled2, coords.slice * SLICE_INPUTS, microbatch, coords);
   Format::template fc1_forward<SLICE_INPUTS>(
       smem.pooled2, smem.fc1,
       [&] {
-        receive_rows<Format, SLICE_INPUTS, SLICE_INPUTS + Format::SLICE_PADDING>(exchange->pooled2, coords.slice * SLICE_INPUTS,
-                                                                                 microbatch, coords, smem.pooled2);
+        receive_rows<Format, SLICE_INPUTS, SLICE_INPUTS + Format::SLICE_PADDING>(words, smem.pooled2);
         if (Format::FC1_LOADS_WEIGHTS_FIRST) __syncthreads();
         else wait_for_weights();
         record_timestamp<Format>(args, microbatch.step, RL_TIMED_fc1_inputs);
@@ -346,6 +376,7 @@ static __device__ __forceinline__ float4 hidden_values(const rl_persistent_args 
                                               &parts[second_part < FC1_SLICES ? second_part : coords.warp][coords.lane * 4],
                                               message_phase<Format>(microbatch, coords.pair));
   store4(&smem.hidden[coords.warp][coords.lane * 4], second_part < FC1_SLICES ? add4(received.a, received.b) : received.a);
+  if (step_schedule<Format>::HAS_BULK_WEIGHTS) mbarrier_wait_cta(&smem.head_mbarrier, microbatch.step + 1);
   __syncthreads();
   if (threadIdx.x < RL_FC1_OUTPUTS) {
     float total = smem.head[threadIdx.x]; /* fc1.bias */

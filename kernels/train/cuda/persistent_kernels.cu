@@ -19,8 +19,8 @@
  *     weights    in FP16 and TF32: the next step's weights of       conv1 of the next step
  *                conv2 and fc1, which are stored before the votes are
  *                known, unless the step is skipped
- *     update     the next step's weights, except those of conv1     conv1 of the next step
- *                and the biases of conv2, which each block
+ *     update     the next step's weights, except those of conv1     conv1 of the next step; in FP16 and TF32, where only the
+ *                and the biases of conv2, which each block          head is loaded after it, also conv2 and fc1
  *                computes itself
  *
  * A thread adds up gradients over the microbatches of a step in registers. All sums but the fixed-point sums, which do not depend
@@ -73,14 +73,17 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
     mbarrier_wait(&smem.pooled1_mbarrier, message_phase<Format>(microbatch, coords.pair));
   __syncthreads();
   record_timestamp<Format>(args, step, RL_TIMED_conv2_weights);
-  if (step_schedule<Format>::HAS_BULK_WEIGHTS && group_active) load_head_async<Format, 0>(args, microbatch, smem);
   if (pair_active) {
     conv2_forward(args, microbatch, coords, loaded, smem, overflow);
     record_timestamp<Format>(args, step, RL_TIMED_conv2_forward);
   }
   if (group_active && !pair_active && step_schedule<Format>::TRANSFORMS_WEIGHTS)
     load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
+  const bool copies_head =
+      step_schedule<Format>::HAS_BULK_WEIGHTS && is_first_microbatch && pair_active && coords.rank == 0 && is_leader();
+  if (copies_head && !Format::FC1_LOADS_WEIGHTS_FIRST) begin_head_copy(args, microbatch, smem);
   if (group_active) fc1_forward(args, microbatch, coords, smem);
+  if (copies_head && Format::FC1_LOADS_WEIGHTS_FIRST) begin_head_copy(args, microbatch, smem);
   record_timestamp<Format>(args, step, RL_TIMED_fc1_forward);
 }
 
@@ -180,6 +183,7 @@ template <class Format> static __device__ __forceinline__ void init_step_state(b
   mbarrier_init(&smem.rows_mbarrier);
   mbarrier_init(&smem.conv2_mbarrier);
   mbarrier_init(&smem.fc1_mbarrier);
+  mbarrier_init(&smem.head_mbarrier);
   smem.overflow_phase = smem.overflow_votes = 0;
   smem.skip_step = true; /* the weights of the first step are complete after the grid barrier `update` */
 }

@@ -234,9 +234,11 @@ static __device__ __forceinline__ void publish_tile_weights(const rl_persistent_
   else *(float2 *)&args.adam.weights[tile_offset<Format>(i)] = weights;
 }
 
-/* A thread's weights of the tile, and the same with their moments. */
+/* A thread's weights of the tile, and their moments. */
 template <class Format> struct tile_weights { float2 pairs[Format::FC1_GRADIENT_PAIRS_PER_THREAD]; };
-template <class Format> struct tile_parameters { parameter pairs[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2]; };
+template <class Format> struct tile_moments {
+  float2 first[Format::FC1_GRADIENT_PAIRS_PER_THREAD], second[Format::FC1_GRADIENT_PAIRS_PER_THREAD];
+};
 
 /* Loads this thread's weights of the tile. Only threads that own weights of the tile use the result. */
 template <class Format> static __device__ __forceinline__ tile_weights<Format> load_tile_weights(const rl_persistent_args &args,
@@ -248,39 +250,43 @@ template <class Format> static __device__ __forceinline__ tile_weights<Format> l
   return weights;
 }
 
-/* Returns the thread's weights of the tile after the update, and publishes them. */
-template <class Format> static __device__ __forceinline__ tile_parameters<Format> updated_tile(
-    const rl_persistent_args &args, const float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2],
-    const tile_weights<Format> &old, adam_rates rates, block_memory<Format> &smem) {
-  tile_parameters<Format> tile = {};
-#pragma unroll
-  for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<Format>(); i++) {
-    const float2 first_moment = smem.tile_first_moment[i][threadIdx.x], second_moment = smem.tile_second_moment[i][threadIdx.x];
-    tile.pairs[i][0] = {old.pairs[i].x, first_moment.x, second_moment.x};
-    tile.pairs[i][1] = {old.pairs[i].y, first_moment.y, second_moment.y};
-    update_parameter(&tile.pairs[i][0], gradient[i][0], rates);
-    update_parameter(&tile.pairs[i][1], gradient[i][1], rates);
-    publish_tile_weights<Format>(args, i, make_float2(tile.pairs[i][0].weight, tile.pairs[i][1].weight));
-  }
-  return tile;
+/* Keeps the weights of this thread's pair i and their moments, and publishes the weights. */
+template <class Format>
+static __device__ __forceinline__ void store_tile_pair(const rl_persistent_args &args, int i, float2 weights,
+                                                       float2 first_moments, float2 second_moments, block_memory<Format> &smem) {
+  publish_tile_weights<Format>(args, i, weights);
+  if (Format::HAS_FP32_MASTER_WEIGHTS) smem.tile_weight[i][threadIdx.x] = weights;
+  smem.tile_first_moment[i][threadIdx.x] = first_moments;
+  smem.tile_second_moment[i][threadIdx.x] = second_moments;
 }
 
-/* Keeps the updated weights of the tile and their moments, or publishes the old weights again if the step is skipped. */
+/* Updates the thread's weights of the tile and publishes them. Returns the previous moments. */
 template <class Format>
-static __device__ __forceinline__ void store_tile(const rl_persistent_args &args, const tile_parameters<Format> &tile,
-                                                  const tile_weights<Format> &old, bool skip_step, block_memory<Format> &smem) {
-  if (!owns_tile<Format>()) return;
+static __device__ __forceinline__ tile_moments<Format> update_tile(const rl_persistent_args &args,
+                                                                   const float gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2],
+                                                                   const tile_weights<Format> &old, adam_rates rates,
+                                                                   block_memory<Format> &smem) {
+  tile_moments<Format> moments = {};
 #pragma unroll
-  for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD; i++) {
-    const parameter &a = tile.pairs[i][0], &b = tile.pairs[i][1];
-    if (skip_step) {
-      publish_tile_weights<Format>(args, i, old.pairs[i]);
-      continue;
-    }
-    if (Format::HAS_FP32_MASTER_WEIGHTS) smem.tile_weight[i][threadIdx.x] = make_float2(a.weight, b.weight);
-    smem.tile_first_moment[i][threadIdx.x] = make_float2(a.first_moment, b.first_moment);
-    smem.tile_second_moment[i][threadIdx.x] = make_float2(a.second_moment, b.second_moment);
+  for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<Format>(); i++) {
+    moments.first[i] = smem.tile_first_moment[i][threadIdx.x], moments.second[i] = smem.tile_second_moment[i][threadIdx.x];
+    parameter a = {old.pairs[i].x, moments.first[i].x, moments.second[i].x},
+              b = {old.pairs[i].y, moments.first[i].y, moments.second[i].y};
+    update_parameter(&a, gradient[i][0], rates);
+    update_parameter(&b, gradient[i][1], rates);
+    store_tile_pair(args, i, make_float2(a.weight, b.weight), make_float2(a.first_moment, b.first_moment),
+                    make_float2(a.second_moment, b.second_moment), smem);
   }
+  return moments;
+}
+
+/* Undoes update_tile. */
+template <class Format>
+static __device__ __forceinline__ void restore_tile(const rl_persistent_args &args, const tile_weights<Format> &old,
+                                                    const tile_moments<Format> &moments, block_memory<Format> &smem) {
+#pragma unroll
+  for (int i = 0; i < Format::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<Format>(); i++)
+    store_tile_pair(args, i, old.pairs[i], moments.first[i], moments.second[i], smem);
 }
 
 /* Stores a weight of conv2 where the other blocks read it after the grid barrier `weights` or `update`. */
@@ -396,7 +402,7 @@ template <class Format> struct prepared_update {
   adam_rates rates;
   float fc1_gradient[Format::FC1_GRADIENT_PAIRS_PER_THREAD][2];
   tile_weights<Format> old_tile;    /* if OVERLAPS_UPDATES */
-  tile_parameters<Format> new_tile; /* if OVERLAPS_UPDATES */
+  tile_moments<Format> old_moments; /* if OVERLAPS_UPDATES */
   parameter conv2_weight;
   float head_gradient;
   polled_words words;
@@ -419,7 +425,7 @@ static __device__ __forceinline__ void add_gradients(const rl_persistent_args &a
     conv2_rows<Format> conv2;
     if (adds_conv2_rows) conv2 = load_conv2_rows<Format>(args, rows);
     const head_rows<Format> head = load_head_rows<Format>(args, rows);
-    update.new_tile = updated_tile(args, update.fc1_gradient, update.old_tile, update.rates, smem);
+    update.old_moments = update_tile(args, update.fc1_gradient, update.old_tile, update.rates, smem);
     update.words = begin_poll(args, microbatch, coords);
     if (adds_conv2_rows) add_conv2_rows(conv2, smem);
     add_head_rows(head, smem);
@@ -461,13 +467,13 @@ static __device__ __forceinline__ void finish_update(const rl_persistent_args &a
   update_block_copy(args, coords, grid_sum, skip_step, update.rates, smem);
   update_head(args, microbatch, update.head_gradient, skip_step, update.rates, smem);
   store_conv2_weight(args, update.conv2_weight, skip_step, smem);
-  if (!OVERLAPS && !skip_step) update.new_tile = updated_tile(args, update.fc1_gradient, update.old_tile, update.rates, smem);
-  if (OVERLAPS || !skip_step) store_tile(args, update.new_tile, update.old_tile, skip_step, smem);
+  if (!OVERLAPS && !skip_step) update_tile(args, update.fc1_gradient, update.old_tile, update.rates, smem);
+  if (OVERLAPS && skip_step) restore_tile(args, update.old_tile, update.old_moments, smem);
 }
 
 /* Sets this block's share of the grid sums of the next step to 0. All blocks have read what these sums were two steps ago: they
- * have arrived at the grid barrier `forward` since. They add to them after the grid barrier `update` of this step, at which this
- * block has not arrived yet. */
+ * have arrived at the grid barrier `forward` since. They add to them after the grid barrier `forward` of the next step, at which
+ * this block has not arrived yet. */
 static __device__ __forceinline__ void clear_next_grid_sums(const rl_persistent_args &args, uint32_t step) {
   enum { PER_BLOCK = (GRID_SUMS + BLOCKS - 1) / BLOCKS };
   const uint32_t i = blockIdx.x * PER_BLOCK + threadIdx.x;
