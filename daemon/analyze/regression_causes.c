@@ -160,6 +160,11 @@ static void set_text(rl_regression_cause *cause, const char *format, ...) {
   va_end(arguments);
 }
 
+static void add_text(rl_regression_cause *cause, const char *text) {
+  size_t used = strlen(cause->text);
+  snprintf(cause->text + used, sizeof cause->text - used, "%s", text);
+}
+
 typedef struct amount {
   char text[48];
 } amount;
@@ -211,8 +216,13 @@ static double attribute_to_clock(comparison *c, const rl_regression_kernel *base
   return part;
 }
 
-/* Compares the launches of one kernel. Returns whether they differ. */
+static bool is_merged_pair(const rl_regression_kernel *before, const rl_regression_kernel *now) {
+  return before->is_merged || now->is_merged;
+}
+
+/* Compares the launches of one kernel. Returns whether they are known to differ. */
 static bool compare_launches(rl_regression_cause *cause, const rl_regression_kernel *before, const rl_regression_kernel *now) {
+  if (is_merged_pair(before, now)) return false;
   bool launches = compare_numbers(cause, "launches", (double)before->launches, (double)now->launches);
   bool grid = compare_shapes(cause, "grid", before->grid, now->grid);
   bool block = compare_shapes(cause, "block", before->block, now->block);
@@ -222,10 +232,11 @@ static bool compare_launches(rl_regression_cause *cause, const rl_regression_ker
 
 /* Sets class and text for a kernel without a known difference of code, launch or inputs. known: whether the code hashes of both
  * runs are known. */
-static void classify_equal_kernel(const comparison *c, const rl_regression_kernel *before, bool known,
+static void classify_equal_kernel(const comparison *c, const rl_regression_kernel *before, bool known, bool is_merged,
                                   rl_regression_cause *cause) {
-  const char *subject = cause->subject,
-             *equal = known ? "machine code, launch and inputs" : "launch, inputs and the worker's build";
+  const char *subject = cause->subject, *equal = is_merged ? "machine code and inputs"
+                                                 : known   ? "machine code, launch and inputs"
+                                                           : "launch, inputs and the worker's build";
   amount change = describe_us(cause->difference_us);
   if (fabs(cause->difference_us) <= NOISE_RATIO * before->total_us) {
     cause->class_ = RL_REGRESSION_NOISE;
@@ -246,6 +257,15 @@ static void classify_equal_kernel(const comparison *c, const rl_regression_kerne
     cause->class_ = RL_REGRESSION_NOISE;
     set_text(cause, "%s takes %s: its %s are equal, and nothing that is known differs.", subject, change.text, equal);
   }
+}
+
+/* Adds the properties of the compiled kernel that differ, and the metrics. Does not decide the class. */
+static void compare_properties(rl_regression_cause *cause, const rl_regression_kernel *before, const rl_regression_kernel *now) {
+  compare_numbers(cause, "registers_per_thread", before->registers_per_thread, now->registers_per_thread);
+  compare_numbers(cause, "static_shared_bytes", before->static_shared_bytes, now->static_shared_bytes);
+  if (is_merged_pair(before, now)) return; /* the others are those of one row */
+  compare_numbers(cause, "theoretical_occupancy_ratio", before->theoretical_occupancy_ratio, now->theoretical_occupancy_ratio);
+  compare_metrics(cause, &before->metrics, &now->metrics);
 }
 
 static void add_kernel_pair(comparison *c, const rl_regression_kernel *before, const rl_regression_kernel *now) {
@@ -275,14 +295,16 @@ static void add_kernel_pair(comparison *c, const rl_regression_kernel *before, c
              launch_differs ? "launch differs, not its machine code" : "inputs differ, not its machine code");
     if (c->parameters_differ) compare_parameters(c, &cause);
   } else {
-    classify_equal_kernel(c, before, known, &cause);
+    classify_equal_kernel(c, before, known, is_merged_pair(before, now), &cause);
   }
+  if (is_merged_pair(before, now))
+    add_text(
+        &cause,
+        " One run has several rows for executions that differ in their launch, the other has one row: the launch may differ.");
   compare_launches(&cause, before, now);
-  compare_numbers(&cause, "registers_per_thread", before->registers_per_thread, now->registers_per_thread);
-  compare_numbers(&cause, "static_shared_bytes", before->static_shared_bytes, now->static_shared_bytes);
-  compare_numbers(&cause, "theoretical_occupancy_ratio", before->theoretical_occupancy_ratio, now->theoretical_occupancy_ratio);
-  compare_metrics(&cause, &before->metrics, &now->metrics);
-  bool is_small = cause.class_ == RL_REGRESSION_NOISE && fabs(cause.difference_us) < MIN_LISTED_SHARE * fabs(c->difference_us);
+  compare_properties(&cause, before, now);
+  bool is_small = cause.class_ == RL_REGRESSION_NOISE && !is_merged_pair(before, now) &&
+                  fabs(cause.difference_us) < MIN_LISTED_SHARE * fabs(c->difference_us);
   if (is_small) c->small_noise.difference_us += cause.difference_us, c->small_noise_count++;
   else if (cause.difference_us != 0) append(c, &cause);
 }
@@ -392,9 +414,7 @@ static void blame_other_processes(comparison *c) {
     if (cause->class_ == RL_REGRESSION_NOISE && fabs(cause->difference_us) <= NOISE_RATIO * c->baseline_us) continue;
     cause->class_ = RL_REGRESSION_DEVICE;
     add_first_evidence(cause, "other_processes", is_known(before) ? before : "none", now);
-    size_t used = strlen(cause->text);
-    snprintf(cause->text + used, sizeof cause->text - used,
-             " Other processes used the device while the blocks were timed, so nothing else can be blamed.");
+    add_text(cause, " Other processes used the device while the blocks were timed, so nothing else can be blamed.");
   }
 }
 
@@ -440,7 +460,8 @@ static size_t count_executions(const rl_regression_run *run, const rl_regression
 }
 
 /* Workers of older builds have one row for all executions of a kernel in a launch, also those whose grids differ. Merges rows of
- * `run` that are one row with as many launches in `other`. The merged row has that row's configuration and no metrics. */
+ * `run` that are one row with as many launches in `other`: it may be their sum, or one launch configuration. The caller has
+ * checked that the builds differ, because workers of one build count alike. Rows of one kernel have the same machine code. */
 static void merge_executions(const rl_regression_run *other, rl_regression_run *run, rl_regression_kernel *kernels) {
   for (const rl_regression_kernel *whole = other->kernels; whole < other->kernels + other->kernel_count; whole++) {
     int64_t whole_launches, launches;
@@ -460,10 +481,7 @@ static void merge_executions(const rl_regression_run *other, rl_regression_run *
     }
     run->kernel_count = kept;
     merged->launches = launches;
-    merged->metrics = (rl_metric_values){0};
-    merged->dynamic_shared_bytes = whole->dynamic_shared_bytes;
-    memcpy(merged->grid, whole->grid, sizeof merged->grid);
-    memcpy(merged->block, whole->block, sizeof merged->block);
+    merged->is_merged = true;
   }
 }
 
@@ -474,8 +492,10 @@ int rl_regression_causes_find(const rl_regression_run *baseline, const rl_regres
   rl_regression_run before, now;
   comparison c = {.baseline = &before, .current = &now};
   if (copy_run(baseline, &before, &baseline_kernels, err) < 0 || copy_run(current, &now, &current_kernels, err) < 0) return -1;
-  merge_executions(&before, &now, current_kernels);
-  merge_executions(&now, &before, baseline_kernels);
+  if (!same_text(before.worker_commit, now.worker_commit)) {
+    merge_executions(&before, &now, current_kernels);
+    merge_executions(&now, &before, baseline_kernels);
+  }
   c.baseline_us = before.total_us, c.difference_us = now.total_us - before.total_us;
   c.causes.items = calloc(baseline->kernel_count + current->kernel_count + 3, sizeof *c.causes.items);
   if (c.causes.items == NULL) {

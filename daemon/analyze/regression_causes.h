@@ -36,6 +36,7 @@ typedef struct rl_regression_kernel {
   double theoretical_occupancy_ratio;
   int64_t grid[3], block[3];
   rl_metric_values metrics; /* metrics of the counters pass; count 0: not measured */
+  bool is_merged;           /* set by rl_regression_causes_find: several rows are added up, and their launches may differ */
 } rl_regression_kernel;
 
 /* A run and its profile. A text that is NULL is unknown, and equal only to NULL. */
@@ -52,7 +53,7 @@ typedef struct rl_regression_run {
   const char *posted_sha256; /* hash of posted code, which params do not contain; NULL: the worker's code */
 } rl_regression_run;
 
-enum { RL_REGRESSION_MAX_EVIDENCE = 12, RL_REGRESSION_TEXT_SIZE = 400, RL_REGRESSION_VALUE_SIZE = 80 };
+enum { RL_REGRESSION_MAX_EVIDENCE = 12, RL_REGRESSION_TEXT_SIZE = 512, RL_REGRESSION_VALUE_SIZE = 80 };
 
 typedef struct rl_regression_evidence {
   char property[RL_REGRESSION_VALUE_SIZE];                                    /* "grid", "registers_per_thread", "sm_clock_mhz" */

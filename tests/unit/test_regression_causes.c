@@ -338,28 +338,56 @@ static void executions_of_a_launch_are_paired_by_grid(void **state) {
   rl_regression_causes_clear(&causes);
 }
 
-/* A worker of an older build has one row for two executions, a newer one has a row for each grid. */
-static void executions_are_merged_if_the_other_run_has_their_sum(void **state) {
+/* Workers of an older build have one row for two executions, newer ones have a row for each grid. The sum of a worker of an older
+ * build is not distinguishable from executions with one grid, so no text says that the launch is equal. */
+static void executions_are_merged_if_the_other_build_may_have_their_sum(void **state) {
   (void)state;
-  rl_regression_kernel sum = make_kernel("conv2", 300, "c1"),
+  rl_regression_kernel whole[] = {make_kernel("fc", 50, "f1"), make_kernel("conv2", 300, "c1")},
                        split[] = {make_kernel("fc", 50, "f1"), make_kernel("conv2", 100, "c1"), make_kernel("conv2", 240, "c1")};
-  rl_regression_kernel whole[] = {make_kernel("fc", 50, "f1"), sum};
-  split[2].grid[0] = 36;
+  split[2].grid[0] = 36, split[2].theoretical_occupancy_ratio = 0.25;
   whole[1].launches = split[1].launches + split[2].launches;
-  for (int reversed = 0; reversed < 2; reversed++) {
-    rl_regression_run runs[] = {make_run(whole, 2), make_run(split, 3)};
+  for (int reversed = 0; reversed < 2; reversed++)
+    for (int is_noise = 0; is_noise < 2; is_noise++) {
+      rl_regression_run runs[] = {make_run(whole, 2), make_run(split, 3)};
+      runs[reversed].worker_commit = "bbbb";
+      split[2].total_us = is_noise ? 201 : 240;
+      rl_regression_causes causes = find_causes(&runs[reversed], &runs[1 - reversed]);
+      assert_int_equal(causes.count, 1);
+      const rl_regression_cause *cause = &causes.items[0];
+      assert_class(cause, is_noise ? RL_REGRESSION_NOISE : RL_REGRESSION_HARNESS);
+      assert_string_equal(cause->subject, "conv2");
+      assert_true(cause->difference_us == (reversed ? -1 : 1) * (is_noise ? 1 : 40));
+      assert_null(strstr(cause->text, "executes it"));
+      assert_null(strstr(cause->text, "launch and inputs"));
+      assert_non_null(strstr(cause->text, "the launch may differ."));
+      assert_int_equal(cause->evidence_count, is_noise ? 0 : 1); /* the builds */
+      rl_regression_causes_clear(&causes);
+    }
+}
+
+/* Workers of one build count alike, so the launches differ. The other pair has one execution more: the rows are not the parts of
+ * a sum. */
+static void executions_are_not_merged_without_the_same_count_and_another_build(void **state) {
+  (void)state;
+  rl_regression_kernel whole[] = {make_kernel("conv2", 300, "c1")},
+                       split[] = {make_kernel("conv2", 100, "c1"), make_kernel("conv2", 240, "c1")};
+  split[1].grid[0] = 36;
+  for (int test = 0; test < 4; test++) {
+    bool has_another_build = test / 2;
+    int reversed = test % 2;
+    rl_regression_run runs[] = {make_run(whole, 1), make_run(split, 2)};
+    whole[0].launches = split[0].launches + split[1].launches + has_another_build;
+    if (has_another_build) runs[1].worker_commit = "bbbb";
     rl_regression_causes causes = find_causes(&runs[reversed], &runs[1 - reversed]);
-    assert_int_equal(causes.count, 1);
-    assert_string_equal(causes.items[0].subject, "conv2");
-    assert_true(causes.items[0].difference_us == (reversed ? -40 : 40));
-    assert_null(strstr(causes.items[0].text, "executes it"));
+    assert_int_equal(causes.count, 2);
+    for (size_t i = 0; i < causes.count; i++) {
+      bool is_pair = strstr(causes.items[i].text, "executes it") == NULL;
+      if (is_pair || !has_another_build) assert_class(&causes.items[i], RL_REGRESSION_CONFIGURATION);
+      if (is_pair) assert_non_null(strstr(causes.items[i].text, "launch differs"));
+      assert_null(strstr(causes.items[i].text, "may differ"));
+    }
     rl_regression_causes_clear(&causes);
   }
-  whole[1].launches++; /* one execution more: the rows are not known to be parts of the sum */
-  rl_regression_run baseline = make_run(whole, 2), current = make_run(split, 3);
-  rl_regression_causes causes = find_causes(&baseline, &current);
-  assert_int_equal(causes.count, 2);
-  rl_regression_causes_clear(&causes);
 }
 
 static void equal_runs_have_no_cause_and_unknown_times_are_refused(void **state) {
@@ -417,7 +445,8 @@ int main(void) {
                                      cmocka_unit_test(small_differences_of_equal_kernels_are_one_entry),
                                      cmocka_unit_test(kernels_are_paired_by_launch_and_order),
                                      cmocka_unit_test(executions_of_a_launch_are_paired_by_grid),
-                                     cmocka_unit_test(executions_are_merged_if_the_other_run_has_their_sum),
+                                     cmocka_unit_test(executions_are_merged_if_the_other_build_may_have_their_sum),
+                                     cmocka_unit_test(executions_are_not_merged_without_the_same_count_and_another_build),
                                      cmocka_unit_test(equal_runs_have_no_cause_and_unknown_times_are_refused),
                                      cmocka_unit_test(other_processes_on_the_device_are_the_cause)};
   return cmocka_run_group_tests(tests, NULL, NULL);
