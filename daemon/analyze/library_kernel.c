@@ -58,6 +58,15 @@ const char *rl_library_of_kernel(const char *name) {
   return NULL;
 }
 
+/* The pipelines of matrix products. A kernel that another pipeline limits may use tensor cores already. */
+static const struct {
+  const char *pipeline, *advice;
+} by_pipeline[] = {
+    {"fma", "Use tensor cores if the call allows them: TF32, FP16 or BF16 with extents that are multiples of 8."},
+    {"fp64", "Use a lower precision, such as FP32, or a call that uses the FP64 tensor cores."},
+    {"tensor", "Use a lower precision, such as FP16 instead of TF32 or FP8 instead of FP16, or fewer operations."},
+};
+
 const char *rl_library_advice(const rl_kernel_verdict *verdict) {
   static const char *const by_bound[] = {
       [RL_KERNEL_BOUND_UNKNOWN] =
@@ -71,8 +80,7 @@ const char *rl_library_advice(const rl_kernel_verdict *verdict) {
       [RL_KERNEL_BOUND_L1] =
           "Choose another algorithm (the heuristics list several), pad extents to multiples of 8 elements, or use a "
           "layout whose innermost extent is contiguous.",
-      [RL_KERNEL_BOUND_PIPELINE] =
-          "Use tensor cores if the call allows them: TF32, FP16 or BF16 with extents that are multiples of 8.",
+      [RL_KERNEL_BOUND_PIPELINE] = "Choose another algorithm, or give one call less work.",
       [RL_KERNEL_BOUND_ATOMICS] = "Choose an algorithm without split-K or atomic accumulation, or a deterministic one.",
       [RL_KERNEL_BOUND_LATENCY] =
           "Give one call more work: a larger batch, several products in one batched call, or another algorithm.",
@@ -82,7 +90,7 @@ const char *rl_library_advice(const rl_kernel_verdict *verdict) {
       [RL_KERNEL_BOUND_TAIL] = "Choose extents that make whole waves of tiles, or an algorithm with another tile size.",
       [RL_KERNEL_BOUND_TOO_SMALL] = "Batch several calls into one, or capture the sequence in a CUDA graph.",
   };
-  if (verdict->pipeline && strcmp(verdict->pipeline, "tensor") == 0)
-    return "Use a lower precision, such as FP16 instead of TF32 or FP8 instead of FP16, or fewer operations.";
+  for (size_t i = 0; verdict->pipeline && i < sizeof by_pipeline / sizeof *by_pipeline; i++)
+    if (strcmp(by_pipeline[i].pipeline, verdict->pipeline) == 0) return by_pipeline[i].advice;
   return by_bound[verdict->bound];
 }

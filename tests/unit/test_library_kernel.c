@@ -82,14 +82,20 @@ static void every_bound_has_different_advice(void **state) {
     }
 }
 
-/* A product on the tensor cores is not told to use them. */
+/* Only a kernel that computes on the FMA pipeline is told to use tensor cores. Attention is limited by xu, and products on tensor
+ * cores by issue, although they use tensor cores. */
 static void advice_about_a_pipeline_depends_on_the_pipeline(void **state) {
   (void)state;
-  rl_kernel_verdict verdict = {.bound = RL_KERNEL_BOUND_PIPELINE, .pipeline = "fma"};
-  assert_non_null(strstr(rl_library_advice(&verdict), "Use tensor cores"));
-  verdict.pipeline = "tensor";
-  assert_non_null(strstr(rl_library_advice(&verdict), "Use a lower precision"));
-  assert_null(strstr(rl_library_advice(&verdict), "tensor cores"));
+  static const struct {
+    const char *pipeline, *advice, *not_advised;
+  } expected[] = {{"fma", "Use tensor cores", "lower precision"}, {"fp64", "a lower precision, such as FP32", "Use tensor cores"},
+                  {"fp64", "FP64 tensor cores", "FP8"},           {"tensor", "Use a lower precision", "tensor cores"},
+                  {"xu", "another algorithm", "tensor cores"},    {"issue", "another algorithm", "tensor cores"}};
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+    const rl_kernel_verdict verdict = {.bound = RL_KERNEL_BOUND_PIPELINE, .pipeline = expected[i].pipeline};
+    assert_non_null(strstr(rl_library_advice(&verdict), expected[i].advice));
+    assert_null(strstr(rl_library_advice(&verdict), expected[i].not_advised));
+  }
 }
 
 int main(void) {
