@@ -105,12 +105,11 @@ static const counted_unit *busiest(const counted_unit *units, const char *exclud
 }
 
 /* Returns whether the atomic unit of one L2 slice is busier than any other unit. Averages over the slices hide one busy slice. If
- * all slices are busy, their average counts, because the maximum over the slices is at least as high and says nothing about the
- * other units. */
+ * all slices are busy, or nearly equally busy, their average counts, because the maximum over the slices is at least as high and
+ * says nothing about the other units. */
 static bool is_one_atomic_unit_busiest(const rl_metric_values *values) {
-  const double hottest = rl_metric_values_get(values, HOTTEST_ATOMIC_UNIT);
-  const bool are_all_busy = rl_metric_values_get(values, ATOMIC_UNITS) >= RL_BUSY_PCT;
-  return hottest >= RL_BUSY_PCT && !are_all_busy &&
+  const double hottest = rl_metric_values_get(values, HOTTEST_ATOMIC_UNIT), average = rl_metric_values_get(values, ATOMIC_UNITS);
+  return hottest >= RL_BUSY_PCT && average < RL_BUSY_PCT && hottest - average >= RL_BALANCED_DIFFERENCE_PCT &&
          hottest > fmax(rl_metric_values_get(values, MEMORY), rl_metric_values_get(values, COMPUTE));
 }
 

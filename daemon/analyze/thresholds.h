@@ -4,7 +4,7 @@
 #define RL_ANALYZE_THRESHOLDS_H
 
 #define RL_BUSY_PCT 60                /* percent of its peak from which a unit limits a kernel */
-#define RL_BALANCED_DIFFERENCE_PCT 10 /* percentage points: if compute and memory differ by less, they are balanced */
+#define RL_BALANCED_DIFFERENCE_PCT 10 /* percentage points: if two units differ by less, they are balanced */
 /* Percent of its peak from which a unit can do little more work. A copy reaches 81 % on an H200. */
 #define RL_SATURATED_PCT 75
 #define RL_SHORT_KERNEL_NS 10000 /* in shorter kernels, the start and the end can be a large part of the time */
