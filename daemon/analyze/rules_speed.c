@@ -51,7 +51,7 @@ const rl_rule rl_rules_speed_of_light[] = {
      .condition = "max(compute, memory) >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
      .message = "The busiest unit works at {max(compute, memory)} % of its sustained peak, so the same work takes it at "
-                "least {max(compute, memory)} % of the time. |Give it less work, or move work to another unit."},
+                "least {max(compute, memory)} % of this time. |Give it less work, or move work to another unit."},
     {.id = "low_utilization",
      .version = 1,
      .section = "SpeedOfLight",
@@ -72,7 +72,8 @@ const rl_rule rl_rules_speed_of_light[] = {
      .inputs = {RL_INPUT_DRAM_PCT, {"rate", "dram__bytes.sum.per_second"}},
      .condition = "dram >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram} % of its peak, so the same bytes take at least {dram} % of the "
-                "time. |Move fewer bytes: fuse it with the previous and the next kernel, keep data in L2, use smaller types."},
+     .message =
+         "DRAM moves {rate / 1000000000:0} GB/s, {dram} % of its peak, so the same bytes take at least {dram} % of this "
+         "time. |Move fewer bytes: fuse the kernel with the previous and the next one, keep data in L2, use smaller types."},
     {NULL},
 };
