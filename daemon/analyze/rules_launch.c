@@ -37,14 +37,15 @@ const rl_rule rl_rules_launch[] = {
                 "only multiprocessors without a block, because fewer blocks on one may run faster. |Choose a grid close to a "
                 "whole number of waves, or use dynamic scheduling."},
     {.id = "block_not_whole_warps",
-     .version = 2,
+     .version = 3,
      .section = "LaunchStats",
      .title = "The block size is not a multiple of the warp size",
      .cause = RL_CAUSE_DIVERGENCE,
      .inputs = {{"threads", "launch__block_size"}, WARP_SIZE, RL_INPUT_GRID_BLOCKS, RL_INPUT_SM_COUNT},
      .terms = {{"warps", "ceil(threads / warp_size)"}},
-     /* Idle lanes matter only if there is work for them: a grid of one thread initializes a workspace. */
-     .condition = "warps * warp_size > threads && blocks >= sms",
+     /* Idle lanes matter only if there is work for them: a grid of one thread initializes a workspace. With fewer blocks, the
+      * verdict is that the launch has too few. */
+     .condition = "warps * warp_size > threads && 100 * blocks >= " RL_TEXT(RL_BUSY_PCT) " * sms",
      .speedup = "100 * (1 - threads / (warps * warp_size))",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
