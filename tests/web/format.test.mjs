@@ -49,6 +49,13 @@ test('kernels with the same launch or the same short symbol get distinct labels'
   assert.deepEqual(executions.map((kernel) => distinctLabel(kernel, executions)),
     ['conv2 · 1 × 32 × 36', 'conv2 · 2 × 1 × 36', 'conv2']);
   assert.equal(distinctLabel(executions[0], [executions[0], executions[0]]), 'conv2', 'equal grids tell nothing apart');
+  const blocks = [[128, 1, 1], [256, 1, 1], null].map((block) => ({ ...executions[0], block }));
+  const withOtherGrid = { ...executions[1], block: [64, 1, 1] };
+  assert.deepEqual(blocks.map((kernel) => distinctLabel(kernel, blocks)),
+    ['conv2 · block 128 × 1 × 1', 'conv2 · block 256 × 1 × 1', 'conv2'], 'equal grids are told apart by the block');
+  assert.deepEqual([...blocks.slice(0, 2), withOtherGrid].map((kernel, _, kernels) => distinctLabel(kernel, kernels)),
+    ['conv2 · 1 × 32 × 36 · block 128 × 1 × 1', 'conv2 · 1 × 32 × 36 · block 256 × 1 × 1', 'conv2 · 2 × 1 × 36'],
+    'another grid needs no block');
 });
 
 test('a change is better or worse by the direction of its metric', async () => {

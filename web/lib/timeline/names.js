@@ -24,12 +24,16 @@ export function shortName(name) {
 
 /** Returns a label for a kernel that differs from those of the others in the list. This is the name of its launch; if a kernel
  * with another symbol has the same launch, with the short symbol. A kernel without a launch name gets its short symbol, or the
- * whole symbol if another kernel has the same short symbol. Executions of one kernel in one launch are told apart by the grid. */
-export function distinctLabel({ launch, name, grid }, kernels) {
-  const label = labelOf(name, launch ? [launch] : [], kernels), size = grid?.join(' × ');
+ * whole symbol if another kernel has the same short symbol. Executions of one kernel in one launch are told apart by the grid,
+ * those with equal grids by the block. */
+export function distinctLabel({ launch, name, grid, block }, kernels) {
+  const sizeOf = (extents) => extents?.join(' × ');
+  const parts = [labelOf(name, launch ? [launch] : [], kernels)];
   const executions = kernels.filter((other) => other.name === name && other.launch === launch);
-  const hasOtherGrid = executions.some((other) => other.grid?.join(' × ') !== size);
-  return size && hasOtherGrid ? `${label} · ${size}` : label;
+  const withGrid = executions.filter((other) => sizeOf(other.grid) === sizeOf(grid));
+  if (grid && withGrid.length < executions.length) parts.push(sizeOf(grid));
+  if (block && withGrid.some((other) => sizeOf(other.block) !== sizeOf(block))) parts.push(`block ${sizeOf(block)}`);
+  return parts.join(' · ');
 }
 
 /** Like distinctLabel, for a symbol: its label names the launches of all its kernels, because an event of a trace has a symbol
