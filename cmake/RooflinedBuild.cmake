@@ -45,8 +45,8 @@ if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" AND RL_SANITIZE STREQUAL "")
   target_compile_options(rl_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-D_FORTIFY_SOURCE=2 -fstack-protector-strong>)
 endif()
 if(RL_SANITIZE)
-  # Optimising instrumented code takes the compiler three times as long and makes the tests no faster. -g1 names the functions and
-  # lines of a report.
+  # Optimising instrumented code takes the compiler three times as long and hardly makes the tests faster. -g1 names the
+  # functions and lines of a report.
   if(NOT RL_FUZZ)
     set(CMAKE_C_FLAGS_RELWITHDEBINFO "-Og -g1 -DNDEBUG")
     set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-Og -g1 -DNDEBUG")

@@ -88,7 +88,7 @@ template <class Format, int FIRST_WARP> static __device__ __forceinline__ void l
                                                                    SLICE_INPUTS + Format::SLICE_PADDING);
 }
 
-/* In the first microbatch of a step, begins to copy the head's weights. */
+/* Without HAS_BULK_WEIGHTS: in the first microbatch of a step, begins to copy the head's weights. */
 template <class Format, int FIRST_WARP> static __device__ __forceinline__ void load_head_async(const rl_persistent_args &args,
                                                                                                const microbatch_state &microbatch,
                                                                                                block_memory<Format> &smem) {
@@ -127,7 +127,7 @@ static __device__ __forceinline__ void begin_bulk_copies(const rl_persistent_arg
 }
 
 /* If HAS_BULK_WEIGHTS: waits for the grid barrier `update`, and begins to copy the head's weights. The leader of a block that
- * computes the head calls it in the first microbatch of a step, while other warps multiply fc1's inputs. */
+ * computes the head calls it in the first microbatch of a step; in TF32, other warps multiply fc1's inputs meanwhile. */
 template <class Format> static __device__ __forceinline__ void begin_head_copy(const rl_persistent_args &args,
                                                                                const microbatch_state &microbatch,
                                                                                block_memory<Format> &smem) {
@@ -137,7 +137,8 @@ template <class Format> static __device__ __forceinline__ void begin_head_copy(c
   bulk_copy(smem.head, &args.adam.weights[HEAD_OFFSET], sizeof(smem.head), &smem.head_mbarrier);
 }
 
-/* In the first microbatch of a step, waits for the weights of conv2. In every microbatch, waits for all copies of this thread.
+/* In the first microbatch of a step, waits for the weights of conv2. Without HAS_BULK_WEIGHTS, also waits for all copies of this
+ * thread in every microbatch.
  *
  * If HAS_BULK_WEIGHTS, the poller begins the copies while the other warps compute conv1. Otherwise the caller loads conv2's
  * weights into registers, and conv2_forward begins to load fc1's. */

@@ -20,7 +20,7 @@
  *                conv2 and fc1, which are stored before the votes are
  *                known, unless the step is skipped
  *     update     the next step's weights, except those of conv1     conv1 of the next step; in FP16 and TF32, where only the
- *                and the biases of conv2, which each block          head is loaded after it, also conv2 and fc1
+ *                and the biases of conv2, which each block          head is loaded after it, also conv2, and in TF32 fc1
  *                computes itself
  *
  * A thread adds up gradients over the microbatches of a step in registers. All sums but the fixed-point sums, which do not depend
@@ -79,6 +79,7 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
   }
   if (group_active && !pair_active && step_schedule<Format>::TRANSFORMS_WEIGHTS)
     load_fc1_and_head_async<Format, 0>(args, microbatch, coords, smem);
+  /* After fc1 in TF32, which would otherwise wait for the leader; before it in FP16, which was faster. */
   const bool copies_head =
       step_schedule<Format>::HAS_BULK_WEIGHTS && is_first_microbatch && pair_active && coords.rank == 0 && is_leader();
   if (copies_head && !Format::FC1_LOADS_WEIGHTS_FIRST) begin_head_copy(args, microbatch, smem);

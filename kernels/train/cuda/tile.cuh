@@ -142,7 +142,7 @@ enum {
   TILE_BATCH = 64                          /* images that fc1_weight_gradient processes in one call */
 };
 
-/* Members that all formats share, and pool_channels for the formats that compare FP32 outputs in pooling. */
+/* Members that all formats share. */
 template <class Value> struct tile_format {
   typedef Value value;
   typedef float row_value;
@@ -158,15 +158,6 @@ template <class Value> struct tile_format {
   static __device__ __forceinline__ int optimization_barrier(int x) {
     asm volatile("" : "+r"(x));
     return x;
-  }
-  static __device__ __forceinline__ float2 pool_channels(const float a[4], const float b[4], const float *biases,
-                                                         uint8_t *argmaxes, bool *overflow) {
-    *overflow |= false; /* not checked, but without this statement the compiler generates other machine code than the one that was
-                           measured */
-    float pooled[2];
-    bias_relu_pool(a[0], a[1], a[2], a[3], biases[0], &pooled[0], &argmaxes[0]);
-    bias_relu_pool(b[0], b[1], b[2], b[3], biases[1], &pooled[1], &argmaxes[1]);
-    return make_float2((float)(Value)pooled[0], (float)(Value)pooled[1]);
   }
 };
 

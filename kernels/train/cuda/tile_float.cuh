@@ -69,6 +69,16 @@ struct float_tile_format : tile_format<float> {
                 "records have padding after every stage, and sums[1] must be free at the end");
   static_assert((int)RL_CONV1_CHANNELS == (int)ROW_FLOATS, "rows of inputs and of outputs must have the same length");
 
+  static __device__ __forceinline__ float2 pool_channels(const float a[4], const float b[4], const float *biases,
+                                                         uint8_t *argmaxes, bool *overflow) {
+    *overflow |= false; /* not checked, but without this statement the compiler generates other machine code than the one that was
+                           measured */
+    float pooled[2];
+    bias_relu_pool(a[0], a[1], a[2], a[3], biases[0], &pooled[0], &argmaxes[0]);
+    bias_relu_pool(b[0], b[1], b[2], b[3], biases[1], &pooled[1], &argmaxes[1]);
+    return make_float2(pooled[0], pooled[1]);
+  }
+
   /* Shared memory of conv2_gradients, without its inputs `in`. */
   struct conv2_gradient_memory {
     union {
