@@ -41,7 +41,8 @@ enum {
   REPLY_PATIENCE_S = 1,     /* time for a client to read a reply that keeps memory from others */
   UPLOAD_PATIENCE_S = 5,    /* an upload without a part for so long ends if another needs its place */
   SNAPSHOT_PATIENCE_S = 10, /* time for a client to read a streamed reply that keeps the write-ahead log from being reset */
-  LARGE_LOG_BYTES = 256 << 20
+  LARGE_LOG_BYTES = 256 << 20,
+  RESETS_BEFORE_WARNING = 3
 };
 static const int64_t second_ns = 1000000000;
 
@@ -50,8 +51,10 @@ static const int64_t second_ns = 1000000000;
 typedef struct watcher_thread {
   pthread_t thread;
   bool started;
-  bool log_reset_failed; /* the last attempt to reset a large write-ahead log failed, and not because of readers */
-  int stop_fd;           /* an eventfd; a write ends the thread */
+  bool log_reset_failed;      /* the last attempt to reset a large write-ahead log failed, and not because it was in use */
+  int resets_held_by_program; /* number of attempts that another program prevented since the log was reset */
+  int64_t program_held_ns;    /* time of the last of these attempts; 0: none */
+  int stop_fd;                /* an eventfd; a write ends the thread */
 } watcher_thread;
 
 typedef struct server_with_watcher {
@@ -166,28 +169,43 @@ static void release_abandoned(rl_server *server, bool *again) {
   if (rl_connections_release_abandoned(server->connections, again)) rl_event_streams_end_abandoned(server->event_streams);
 }
 
-/* Resets the write-ahead log if it is large. Returns false if it stays large because of readers: SQLite resets the log unless
- * some query always reads a snapshot in it. After any other failure, such as a full disk, ending readers would be in vain. */
-static bool reset_large_log(watcher_thread *watcher, rl_store *store, int64_t *log_bytes) {
+/* Resets the write-ahead log if it is large. Returns an rl_reset_result, RL_RESET_DONE if the log is not large, or -1 after
+ * another failure, such as a full disk, after which ending readers would be in vain. */
+static int reset_large_log(watcher_thread *watcher, rl_store *store, int64_t *log_bytes) {
   int64_t database_bytes;
   rl_error err;
   int rc = rl_store_file_sizes(store, &database_bytes, log_bytes, &err);
-  if (rc == 0) rc = *log_bytes > LARGE_LOG_BYTES ? rl_store_reset_log(store, &err) : 1;
-  const bool is_locked = rc == 0 || (rc < 0 && err.domain == RL_STORAGE && err.code == RL_STORAGE_LOCKED);
-  const bool has_failed = rc < 0 && !is_locked;
-  if (has_failed && !watcher->log_reset_failed) rl_log(RL_LOG_WARNING, "can't reset the write-ahead log: %s", err.message);
-  watcher->log_reset_failed = has_failed;
-  return !is_locked;
+  if (rc == 0) rc = *log_bytes > LARGE_LOG_BYTES ? rl_store_reset_log(store, &err) : RL_RESET_DONE;
+  if (rc < 0 && !watcher->log_reset_failed) rl_log(RL_LOG_WARNING, "can't reset the write-ahead log: %s", err.message);
+  watcher->log_reset_failed = rc < 0;
+  return rc;
 }
 
-/* While readers keep a large log from being reset, ends the streamed replies that began longest ago, whose clients read slowly,
- * and lets no further long reads begin. */
+/* Records whether another program prevented the reset of the log. Logs this once until the log is reset; not at the first
+ * attempts, because a query of the daemon may have ended during the attempt. */
+static void record_reset(watcher_thread *watcher, int result, int64_t log_bytes, int64_t now_ns) {
+  if (result == RL_RESET_DONE) watcher->resets_held_by_program = 0;
+  if (result != RL_RESET_HELD_BY_PROGRAM) return;
+  watcher->program_held_ns = now_ns;
+  if (++watcher->resets_held_by_program == RESETS_BEFORE_WARNING)
+    rl_log(RL_LOG_WARNING, "can't reset the write-ahead log, %lld bytes: another program reads or locks the database",
+           (long long)log_bytes);
+}
+
+/* While queries of the daemon keep a large log from being reset, ends the streamed replies that began longest ago, whose clients
+ * read slowly, and lets no further long reads begin. Does neither if another program prevented a reset within the last
+ * SNAPSHOT_PATIENCE_S, because that would be in vain. */
 static void limit_log(server_with_watcher *watched_server, int64_t now_ns) {
   rl_server *server = &watched_server->server;
+  watcher_thread *watcher = &watched_server->watcher;
   int64_t log_bytes, ended = 0;
-  const bool is_large = !reset_large_log(&watched_server->watcher, server->store, &log_bytes);
-  while (is_large && rl_connections_shut_down_stalled(server->connections, RL_RESOURCE_SNAPSHOTS, now_ns)) ended++;
-  atomic_store(&server->log_is_large, is_large);
+  if (atomic_load(&server->stopping)) return; /* the last connection that closes the database resets the log */
+  const int result = reset_large_log(watcher, server->store, &log_bytes);
+  record_reset(watcher, result, log_bytes, now_ns);
+  const bool must_limit =
+      result == RL_RESET_HELD_BY_QUERY && now_ns - watcher->program_held_ns >= SNAPSHOT_PATIENCE_S * second_ns;
+  while (must_limit && rl_connections_shut_down_stalled(server->connections, RL_RESOURCE_SNAPSHOTS, now_ns)) ended++;
+  atomic_store(&server->log_is_large, must_limit);
   if (ended > 0)
     rl_log(RL_LOG_WARNING, "ended %lld replies that kept the write-ahead log, %lld bytes, from being reset", (long long)ended,
            (long long)log_bytes);
@@ -196,7 +214,7 @@ static void limit_log(server_with_watcher *watched_server, int64_t now_ns) {
 int rl_server_check_log(const rl_server *server, rl_error *err) {
   if (!atomic_load(&server->log_is_large)) return 0;
   return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
-                 "The database's write-ahead log is too large because long replies still read it; try again later.");
+                 "The database's write-ahead log is too large because long requests in progress still read it; try again later.");
 }
 
 static void *run_watcher(void *context) {

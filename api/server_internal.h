@@ -39,7 +39,7 @@ struct rl_server {
   atomic_bool stopping, interrupt_queries; /* interrupt_queries: queries of requests must end at once, because the server no
                                               longer waits for replies in progress */
   atomic_int streamed_replies;             /* number of streamed replies in progress; each uses a database connection */
-  atomic_bool log_is_large;                /* readers keep the write-ahead log from being reset, so no long read may begin */
+  atomic_bool log_is_large;                /* queries keep the write-ahead log from being reset, so no long read may begin */
   struct rl_request_pools *pools;
   struct rl_body_cache *body_cache;
   _Atomic uint64_t cache_hits, cache_misses;

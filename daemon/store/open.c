@@ -218,12 +218,15 @@ uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_i
 
 int rl_store_reset_log(rl_store *store, rl_error *err) {
   sqlite3_stmt *row = NULL;
-  if (lock_writer(store, err) < 0) return -1;
+  if (lock_writer(store, NULL) < 0) return RL_RESET_HELD_BY_WRITER;
   int rc = rl_db_query_row(&store->writer, err, "checkpoint", &row);
   bool is_busy = rc > 0 && sqlite3_column_int(row, 0) != 0;
   sqlite3_reset(row);
+  /* SQLite has waited this long for the holder. */
+  bool has_query = rl_store_has_query_since(store, rl_monotonic_ns() - store->write_wait_ms * 1000000);
   rl_timed_mutex_unlock(&store->writer_mutex);
-  return rc < 0 ? -1 : !is_busy;
+  if (rc < 0) return -1;
+  return !is_busy ? RL_RESET_DONE : has_query ? RL_RESET_HELD_BY_QUERY : RL_RESET_HELD_BY_PROGRAM;
 }
 
 int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err) {

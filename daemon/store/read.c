@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/condition.h"
 #include "store/store_internal.h"
 #include "store/suites.h"
@@ -22,7 +23,8 @@ struct rl_cursor {
   rl_store *store;
   rl_db db;
   sqlite3_stmt *statement;
-  rl_cursor *next; /* next cursor in the list of idle readers */
+  int64_t acquired_ns;        /* time of rl_monotonic_ns at which the current query acquired the connection */
+  LIST_ENTRY(rl_cursor) link; /* in the store's idle_readers or busy_readers */
 };
 
 static const char *const query_names[RL_QUERIES] = {
@@ -139,15 +141,22 @@ static rl_cursor *open_reader(rl_store *store, rl_error *err) {
   return rl_take_ownership(&cursor);
 }
 
+/* The caller holds readers_mutex. */
+static void add_to_busy_readers(rl_cursor *cursor) {
+  cursor->acquired_ns = rl_monotonic_ns();
+  LIST_INSERT_HEAD(&cursor->store->busy_readers, cursor, link);
+}
+
 rl_cursor *rl_store_acquire_reader(rl_store *store, rl_error *err) {
   const struct timespec deadline = rl_condition_deadline(READER_WAIT_S * INT64_C(1000000000));
   pthread_mutex_lock(&store->readers_mutex);
   int wait_result = 0;
-  while (store->idle_readers == NULL && store->reader_count >= MAX_READERS && wait_result != ETIMEDOUT)
+  while (LIST_EMPTY(&store->idle_readers) && store->reader_count >= MAX_READERS && wait_result != ETIMEDOUT)
     wait_result = pthread_cond_timedwait(&store->reader_returned, &store->readers_mutex, &deadline);
-  rl_cursor *cursor = store->idle_readers;
+  rl_cursor *cursor = LIST_FIRST(&store->idle_readers);
   bool may_open = cursor == NULL && store->reader_count < MAX_READERS;
-  if (cursor != NULL) store->idle_readers = cursor->next;
+  if (cursor != NULL) LIST_REMOVE(cursor, link);
+  if (cursor != NULL) add_to_busy_readers(cursor);
   if (may_open) store->reader_count++;
   pthread_mutex_unlock(&store->readers_mutex);
   if (cursor != NULL) return cursor;
@@ -156,13 +165,24 @@ rl_cursor *rl_store_acquire_reader(rl_store *store, rl_error *err) {
     return NULL;
   }
   cursor = open_reader(store, err);
-  if (cursor == NULL) {
-    pthread_mutex_lock(&store->readers_mutex);
+  pthread_mutex_lock(&store->readers_mutex);
+  if (cursor != NULL) {
+    add_to_busy_readers(cursor);
+  } else {
     store->reader_count--;
     pthread_cond_signal(&store->reader_returned);
-    pthread_mutex_unlock(&store->readers_mutex);
   }
+  pthread_mutex_unlock(&store->readers_mutex);
   return cursor;
+}
+
+bool rl_store_has_query_since(rl_store *store, int64_t time_ns) {
+  const rl_cursor *cursor;
+  pthread_mutex_lock(&store->readers_mutex);
+  LIST_FOREACH (cursor, &store->busy_readers, link)
+    if (cursor->acquired_ns <= time_ns) break;
+  pthread_mutex_unlock(&store->readers_mutex);
+  return cursor != NULL;
 }
 
 static int start_query(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor,
@@ -205,8 +225,8 @@ void rl_cursor_close(rl_cursor *cursor) {
   sqlite3_reset(cursor->statement);
   cursor->statement = NULL;
   pthread_mutex_lock(&store->readers_mutex);
-  cursor->next = store->idle_readers;
-  store->idle_readers = cursor;
+  LIST_REMOVE(cursor, link);
+  LIST_INSERT_HEAD(&store->idle_readers, cursor, link);
   pthread_cond_signal(&store->reader_returned);
   pthread_mutex_unlock(&store->readers_mutex);
 }
@@ -297,9 +317,9 @@ int rl_store_find_token(rl_store *store, const char *hash, bool *known, rl_error
 }
 
 void rl_store_close_readers(rl_store *store) {
-  while (store->idle_readers != NULL) {
-    rl_cursor *cursor = store->idle_readers;
-    store->idle_readers = cursor->next;
+  while (!LIST_EMPTY(&store->idle_readers)) {
+    rl_cursor *cursor = LIST_FIRST(&store->idle_readers);
+    LIST_REMOVE(cursor, link);
     free_cursor(cursor);
   }
 }

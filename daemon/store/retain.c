@@ -186,7 +186,7 @@ int64_t rl_store_removed_rows(const rl_store *store, rl_retention_row_kind kind)
   return atomic_load(&store->removed_rows[kind]);
 }
 
-/* Returns free pages to the file system in steps, and truncates the write-ahead log. */
+/* Returns free pages to the file system in steps, and empties the write-ahead log unless the log is in use. */
 static int return_free_pages(rl_store *store, const atomic_bool *stop, rl_error *err) {
   for (int64_t pages = 1, before = 0; pages > 0 && pages != before;) {
     if (atomic_load(stop)) return 0;

@@ -145,8 +145,14 @@ int64_t rl_store_removed_rows(const rl_store *store, rl_retention_row_kind kind)
 int rl_store_backup(const char *folder, const char *file, rl_error *err);
 /* Sets the sizes of the database file and of its write-ahead log. */
 int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err);
-/* Copies the write-ahead log into the database and empties its file. Returns 1; 0 if a query still reads a snapshot in the log
- * after 0.1 s. Writers wait meanwhile, so short queries that overlap do not prevent the reset. */
+typedef enum rl_reset_result {
+  RL_RESET_DONE,
+  RL_RESET_HELD_BY_WRITER, /* another thread held the writer for 1 s */
+  RL_RESET_HELD_BY_QUERY,  /* a query of this store still reads a snapshot in the log after 0.1 s */
+  RL_RESET_HELD_BY_PROGRAM /* another program still reads such a snapshot, or holds the database's lock, after 0.1 s */
+} rl_reset_result;
+/* Copies the write-ahead log into the database and empties its file. Returns an rl_reset_result, or -1. Writers wait meanwhile,
+ * so short queries that overlap do not prevent the reset. */
 int rl_store_reset_log(rl_store *store, rl_error *err);
 
 /* --- reading ----------------------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #define RL_STORE_STORE_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 #include "base/timed_mutex.h"
 #include "store/db.h"
@@ -40,15 +41,17 @@ struct rl_store {
   } webhook_counts;
   pthread_mutex_t readers_mutex; /* guards the members below */
   pthread_cond_t reader_returned;
-  rl_cursor *idle_readers;             /* list of the reader connections that no query uses */
-  int reader_count;                    /* idle or in use */
-  pthread_mutex_t cached_tokens_mutex; /* guards cached_tokens, a hash table by token hash */
+  LIST_HEAD(, rl_cursor) idle_readers, busy_readers; /* connections that no query uses, and those that queries use */
+  int reader_count;                                  /* idle or in use */
+  pthread_mutex_t cached_tokens_mutex;               /* guards cached_tokens, a hash table by token hash */
   rl_cached_token cached_tokens[RL_CACHED_TOKENS];
 };
 
 /* Returns a cursor without a query, which the caller closes: an idle reader, a new reader, or a reader that becomes idle within 2
  * s. Returns NULL with RL_LIMIT_BUSY if none becomes idle. */
 rl_cursor *rl_store_acquire_reader(rl_store *store, rl_error *err);
+/* Returns whether a reader has been in use since this time of rl_monotonic_ns or earlier. */
+bool rl_store_has_query_since(rl_store *store, int64_t time_ns);
 rl_db *rl_cursor_connection(rl_cursor *cursor); /* valid until the cursor is closed */
 /* Limits the queries of a connection: each query obeys the limit that its thread has set with rl_store_limit_queries, even if
  * another thread has opened the connection. */

@@ -308,15 +308,27 @@ def log_bytes(daemon):
     return (daemon.state / "rooflined.db-wal").stat().st_size
 
 
-def write_to_the_log(daemon, megabytes):
-    """Writes this much to the write-ahead log from another process, in transactions that leave the database as it was."""
+LARGE_LOG_BYTES = 256 << 20
+OTHER_PROGRAM = "another program reads or locks the database"
+
+
+def write_to_the_log(daemon, least_bytes):
+    """Writes to the write-ahead log from another process, in transactions that leave the database as it was, until the log has
+    at least this size."""
     with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", timeout=30)) as db:
+        db.execute("PRAGMA wal_autocheckpoint = 0")
         pass_id, = db.execute("SELECT min(id) FROM passes").fetchone()
-        for _ in range(megabytes // 16):
-            db.execute("INSERT INTO names (pass_id, ordinal, name) VALUES (?, 1000000, printf('%*c', 16000000, 'x'))", (pass_id,))
+        while log_bytes(daemon) < least_bytes:
+            db.execute("INSERT INTO names (pass_id, ordinal, name) VALUES (?, 1000000, printf('%*c', 8000000, 'x'))", (pass_id,))
             db.commit()
             db.execute("DELETE FROM names WHERE pass_id = ? AND ordinal = 1000000", (pass_id,))
             db.commit()
+
+
+def path_of_long_export(daemon):
+    spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(40000)]
+    rows = Rows(daemon)
+    return f"/jobs/{rows.job_of(rows.run([], trace=([], spans)))}/export?format=csv"
 
 
 def test_slow_readers_do_not_let_the_log_grow(start):
@@ -324,17 +336,17 @@ def test_slow_readers_do_not_let_the_log_grow(start):
     reply ends, even if its client reads a byte now and then, and no further one begins before the log is reset. No time-out ends
     the reply meanwhile."""
     own_daemon = start("--request-timeout-s", "600", "--request-deadline-s", "600")
-    spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(40000)]
-    rows = Rows(own_daemon)
-    path = f"/jobs/{rows.job_of(rows.run([], trace=([], spans)))}/export?format=csv"
+    path = path_of_long_export(own_daemon)
     whole = own_daemon.get(path).content
+    write_to_the_log(own_daemon, LARGE_LOG_BYTES - (24 << 20))
     with contextlib.ExitStack() as clients:
-        slow = ask_slowly(clients, own_daemon, path)
+        slow = ask_slowly(clients, own_daemon, path)  # just before the limit, because the reply ends 10 s later
         received = slow.recv(1)
-        write_to_the_log(own_daemon, 272)
-        assert log_bytes(own_daemon) > 256 << 20
-        time.sleep(2)  # the daemon looks at the log once per second
-        refused = own_daemon.get(path)
+        write_to_the_log(own_daemon, LARGE_LOG_BYTES + (1 << 20))
+        until = time.monotonic() + 8
+        while (refused := own_daemon.get(path)).status_code == 200:  # the daemon looks at the log once per second
+            assert time.monotonic() < until
+            time.sleep(0.1)
         assert (refused.status_code, refused.json()["code"]) == (503, "busy") and int(refused.headers["Retry-After"]) >= 1
         until = time.monotonic() + 60
         while (again := own_daemon.get(path)).status_code == 503:
@@ -344,6 +356,32 @@ def test_slow_readers_do_not_let_the_log_grow(start):
             time.sleep(1)
         assert again.content == whole and log_bytes(own_daemon) == 0
         assert len(received + read_all(slow)) < len(whole)
+    assert OTHER_PROGRAM not in own_daemon.log_text()
+    assert own_daemon.stop() == 0
+
+
+def test_another_program_that_reads_the_database_refuses_no_request(start):
+    """Refusing requests would not help if another program keeps the write-ahead log from being reset. The daemon logs it once,
+    and resets the log when the program has ended its transaction."""
+    own_daemon = start()
+    path = path_of_long_export(own_daemon)
+    with contextlib.closing(sqlite3.connect(own_daemon.state / "rooflined.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM jobs").fetchone()
+        write_to_the_log(own_daemon, LARGE_LOG_BYTES + (1 << 20))
+        until = time.monotonic() + 30
+        while OTHER_PROGRAM not in own_daemon.log_text():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            assert own_daemon.get(path).status_code == 200
+        assert log_bytes(own_daemon) > LARGE_LOG_BYTES
+    until = time.monotonic() + 30
+    while log_bytes(own_daemon) > 0:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    assert own_daemon.log_text().count(OTHER_PROGRAM) == 1
     assert own_daemon.stop() == 0
 
 

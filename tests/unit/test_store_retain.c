@@ -270,6 +270,46 @@ static void a_large_job_is_deleted_in_batches(void **state) {
   assert_in_range(counter.largest, 1, 5000);
 }
 
+/* --- the write-ahead log ----------------------------------------------------------------------------------------------- */
+
+/* Reads a row, and keeps the snapshot. */
+static rl_cursor *open_query(rl_store *store, int64_t job_id) {
+  rl_cursor *cursor = NULL;
+  const char *json;
+  ASSERT_OK(rl_store_query(store, RL_QUERY_JOB, RL_BINDINGS(RL_BIND_INTEGER(":id", job_id)), &cursor, &err));
+  assert_int_equal(rl_cursor_next(cursor, &json, &err), 1);
+  return cursor;
+}
+
+/* Another connection, as another program has, holds the log by a snapshot or by the database's lock. If it and a query hold the
+ * log, the query is reported. */
+static void a_reset_reports_what_holds_the_log(void **state) {
+  fixture *f = *state;
+  sqlite3 *other = connect_to(f);
+  const int64_t id = submit(f->store, "cpu", ALL_PASSES);
+  rl_cursor *cursor = open_query(f->store, id);
+  assert_int_equal(rl_store_reset_log(f->store, &err), RL_RESET_HELD_BY_QUERY);
+  rl_cursor_close(cursor);
+  assert_int_equal(rl_store_reset_log(f->store, &err), RL_RESET_DONE);
+  submit(f->store, "cpu", ALL_PASSES);
+  query_integer_on(other, "BEGIN");
+  assert_int_equal(query_integer_on(other, "SELECT count(*) FROM jobs"), 2);
+  cursor = open_query(f->store, id);
+  assert_int_equal(rl_store_reset_log(f->store, &err), RL_RESET_HELD_BY_QUERY);
+  rl_cursor_close(cursor);
+  assert_int_equal(rl_store_reset_log(f->store, &err), RL_RESET_HELD_BY_PROGRAM);
+  query_integer_on(other, "ROLLBACK");
+  assert_int_equal(rl_store_reset_log(f->store, &err), RL_RESET_DONE);
+  submit(f->store, "cpu", ALL_PASSES);
+  query_integer_on(other, "BEGIN IMMEDIATE");
+  assert_int_equal(rl_store_reset_log(f->store, &err), RL_RESET_HELD_BY_PROGRAM);
+  sqlite3_close(other);
+  rl_timed_mutex_lock(&f->store->writer_mutex);
+  assert_int_equal(rl_store_reset_log(f->store, &err), RL_RESET_HELD_BY_WRITER); /* no failure, so retention succeeds */
+  rl_timed_mutex_unlock(&f->store->writer_mutex);
+  assert_int_equal(rl_store_reset_log(f->store, &err), RL_RESET_DONE);
+}
+
 /* --- backup ------------------------------------------------------------------------------------------------------------ */
 
 static void backup_is_a_database(void **state) {
@@ -351,6 +391,7 @@ int main(void) {
                                      WITH_STORE(retention_stops_after_a_batch),
                                      WITH_STORE(a_large_job_is_deleted_in_batches),
                                      WITH_STORE(posted_code_is_deleted_with_its_last_job),
+                                     WITH_STORE(a_reset_reports_what_holds_the_log),
                                      WITH_STORE(backup_is_a_database),
                                      WITH_STORE(backup_to_a_missing_folder_fails)};
   return cmocka_run_group_tests(tests, NULL, NULL);
