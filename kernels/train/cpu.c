@@ -195,6 +195,16 @@ static int get_parameters(rl_train_instance *instance, float *weights, rl_error 
   return 0;
 }
 
+static int get_moments(rl_train_instance *instance, float *first, float *second, rl_error *err) {
+  (void)err;
+  const rl_cpu_train *train = (const rl_cpu_train *)instance;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) {
+    first[i] = train->first_moment[parameter_index(train, i)];
+    second[i] = train->second_moment[parameter_index(train, i)];
+  }
+  return 0;
+}
+
 static int get_gradients(rl_train_instance *instance, float *gradients, rl_error *err) {
   (void)err;
   const rl_cpu_train *train = (const rl_cpu_train *)instance;
@@ -330,7 +340,8 @@ int rl_cpu_open(const rl_cpu_engine_ops *ops, rl_device *device, const void *par
                                         .losses = get_losses,
                                         .parameters = get_parameters,
                                         .gradients = get_gradients,
-                                        .set_parameters = set_parameters};
+                                        .set_parameters = set_parameters,
+                                        .moments = get_moments};
   train->fp16 = train->instance.params.precision == RL_FP16;
   if (initialise(train, err) < 0) {
     close_train(&train->instance.base);

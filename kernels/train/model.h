@@ -129,6 +129,8 @@ typedef struct rl_train_instance {
   int (*parameters)(struct rl_train_instance *instance, float *weights, rl_error *err);
   int (*gradients)(struct rl_train_instance *instance, float *gradients, rl_error *err);
   int (*set_parameters)(struct rl_train_instance *instance, const float *weights, rl_error *err);
+  /* Copies Adam's first and second moments to two such arrays. */
+  int (*moments)(struct rl_train_instance *instance, float *first, float *second, rl_error *err);
 } rl_train_instance;
 
 #ifdef __cplusplus

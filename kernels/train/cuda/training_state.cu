@@ -38,7 +38,7 @@ static float *allocate_parameters(rl_error *err) {
   return result;
 }
 
-/* Copies an array of parameters or gradients from the device to out[RL_PARAMETERS], in PyTorch's layouts. */
+/* Copies an array of parameters, gradients or moments from the device to out[RL_PARAMETERS], in PyTorch's layouts. */
 static int download_parameters(rl_training_base *training, const float *from, float *out, rl_error *err) {
   rl_device *device = training->base.base.device;
   float *device_order = allocate_parameters(err);
@@ -183,6 +183,12 @@ static int write_parameters(rl_train_instance *instance, const float *weights, r
   return upload_parameters(rl_training_base_of(instance), weights, err);
 }
 
+static int read_moments(rl_train_instance *instance, float *first, float *second, rl_error *err) {
+  rl_training_base *training = rl_training_base_of(instance);
+  if (download_parameters(training, training->first_moment, first, err) < 0) return -1;
+  return download_parameters(training, training->second_moment, second, err);
+}
+
 static int read_gradients(rl_train_instance *instance, float *out, rl_error *err) {
   rl_training_base *training = rl_training_base_of(instance);
   rl_device *device = training->base.base.device;
@@ -299,6 +305,7 @@ int rl_training_base_open(rl_training_base *training, const rl_train_params *par
   training->base.parameters = read_parameters;
   training->base.gradients = read_gradients;
   training->base.set_parameters = write_parameters;
+  training->base.moments = read_moments;
   training->base.base.deterministic = true;
   training->format = {layout->channels_last || params->precision != RL_FP32, params->precision == RL_FP16,
                       params->precision == RL_TF32};
