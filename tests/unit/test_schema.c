@@ -364,7 +364,9 @@ static void open_with_wrong_floors(rl_db *old) {
       "UPDATE epochs SET device_ms = 1, host_ms = 1, suspect = epoch = 1, suspect_reason = "
       "iif(epoch = 1, 'an epoch of 1 ms is faster than its floor of 12 ms: 6e+11 operations in fp32 at 5e+13/s', NULL);"
       "UPDATE runs SET workload = 'conv', floor_bytes = 576000016, floor_written_bytes = 64e6, floor_operations = NULL, "
-      "params = '{\"shape\":{\"images\":1000000,\"height\":8,\"width\":8,\"channels\":4,\"filters\":2,\"kernel\":1,\"stride\":2,"
+      "params = "
+      "'{\"dtype\":\"fp16\",\"shape\":{\"images\":1000000,\"height\":8,\"width\":8,\"channels\":4,\"filters\":2,\"kernel\":1,"
+      "\"stride\":2,"
       "\"padding\":0}}' WHERE id = 3;"
       "UPDATE samples SET device_us = 60, suspect = 1, suspect_reason = "
       "iif(mode = 'cold', '60 us with a cold cache is faster than its floor of 129 us: 5.16e+08 bytes from memory at 4e+12/s', "
@@ -401,6 +403,58 @@ static void stored_floors_are_computed_again(void **state) {
   rl_db_close(&old);
 }
 
+/* Shapes: one that reads a quarter of x, one that reads all, and one with 8 unused taps of 9. */
+#define GAPS "{\"images\":2,\"height\":8,\"width\":8,\"channels\":4,\"filters\":2,\"kernel\":1,\"stride\":2,\"padding\":0}"
+#define COVERED "{\"images\":2,\"height\":8,\"width\":8,\"channels\":4,\"filters\":2,\"kernel\":3,\"stride\":2,\"padding\":1}"
+#define PIXEL "{\"images\":2,\"height\":1,\"width\":1,\"channels\":4,\"filters\":2,\"kernel\":3,\"stride\":1,\"padding\":1}"
+#define MEMBER(KERNEL, DTYPE, SHAPE) "{\"kernel\":\"" KERNEL "\",\"dtype\":\"" DTYPE "\",\"shape\":" SHAPE "}"
+#define SEQUENCE(FIRST, SECOND) "sequence', 'x', '{\"kernels\":[" FIRST "," SECOND "]}"
+#define SINGLE(KERNEL, SHAPE) KERNEL "', 'x', '" MEMBER(KERNEL, "fp32", SHAPE)
+#define TWO_CONVOLUTIONS SEQUENCE(MEMBER("conv", "fp16", GAPS), MEMBER("conv_dgrad", "fp32", GAPS))
+#define RELU MEMBER("relu", "fp32", "{\"elements\":1000}")
+
+/* Runs whose bytes were counted wrongly are corrected, and the others stay. Bytes are unknown only if a sequence also has kernels
+ * that are no convolutions. */
+static void stored_bytes_of_convolutions_are_corrected(void **state) {
+  (void)state;
+  static const struct {
+    const char *run;
+    double stored, corrected; /* bytes; corrected NAN: unknown */
+  } cases[] = {{TWO_CONVOLUTIONS, 3504, 2736},
+               {TWO_CONVOLUTIONS, 2736, 2736}, /* counted correctly */
+               {SEQUENCE(MEMBER("conv", "fp32", PIXEL), MEMBER("conv", "fp32", COVERED)), 2928, 2672},
+               {SEQUENCE(MEMBER("conv", "fp32", COVERED), RELU), 10592, 10592},
+               {SEQUENCE(MEMBER("conv", "fp16", GAPS), RELU), 9168, NAN},
+               {SINGLE("conv", GAPS), 2336, 800},
+               {SINGLE("conv", COVERED), 2592, 2592},
+               {SINGLE("conv", PIXEL), 336, 80},
+               {SINGLE("conv_dgrad", GAPS), 2336, 2336},
+               {SINGLE("conv_dgrad", PIXEL), 336, 80},
+               {SINGLE("conv_wgrad", GAPS), 2336, 800},
+               {SINGLE("conv_wgrad", PIXEL), 336, 336}};
+  enum { COUNT = sizeof cases / sizeof *cases, FIRST_ID = 100 };
+  rl_db old;
+  open_with_wrong_floors(&old);
+  for (int i = 0; i < COUNT; i++) {
+    char sql[1024];
+    snprintf(sql, sizeof sql,
+             "INSERT INTO runs (id, job_id, ordinal, workload, variant, params, nondefault_params, floor_bytes) "
+             "VALUES (%d, 1, %d, '%s', '{}', %f)",
+             FIRST_ID + i, FIRST_ID + i, cases[i].run, cases[i].stored);
+    ASSERT_OK(rl_db_execute(&old, sql, "test", &err));
+  }
+  ASSERT_OK(create_or_upgrade(&old, rl_current_schema()));
+  for (int i = 0; i < COUNT; i++) {
+    char sql[96], expected[32] = "unknown";
+    snprintf(sql, sizeof sql, "SELECT coalesce(floor_bytes, 'unknown') AS line FROM runs WHERE id = %d", FIRST_ID + i);
+    if (!isnan(cases[i].corrected)) snprintf(expected, sizeof expected, "%.1f", cases[i].corrected);
+    char *bytes = select_lines(&old, sql);
+    if (strcmp(bytes, expected) != 0) fail_msg("%s: %s bytes, expected %s", cases[i].run, bytes, expected);
+    free(bytes);
+  }
+  rl_db_close(&old);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(schema_is_created_once),
                                      cmocka_unit_test(migrations_are_numbered),
@@ -412,6 +466,7 @@ int main(void) {
                                      cmocka_unit_test(stored_shares_are_computed_again),
                                      cmocka_unit_test(stored_skipped_steps_are_those_of_each_epoch),
                                      cmocka_unit_test(stored_sums_of_shared_memory_are_marked),
-                                     cmocka_unit_test(stored_floors_are_computed_again)};
+                                     cmocka_unit_test(stored_floors_are_computed_again),
+                                     cmocka_unit_test(stored_bytes_of_convolutions_are_corrected)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
