@@ -408,7 +408,8 @@ SELECT run, kernel, ordinal, phase, position, us, iif(reason IS NULL, equal_kern
 FROM (
   SELECT *, CASE
       WHEN other_kernels > 0
-      THEN 'several executions in a step have different grids, blocks or shared memory, and the trace has only their sum'
+      THEN 'the counters pass measured the kernel also with a grid, block or shared memory that the trace does not list, '
+        || 'so the time may include such executions'
       WHEN equal_kernel IS NULL AND has_counted
       THEN 'the counters pass measured the kernel only with another grid, block or shared memory'
       WHEN equal_kernel IS NULL THEN 'the counters pass did not measure the kernel' END AS reason

@@ -115,15 +115,16 @@ def test_memory_and_conversions_of_fp16_are_explained(gpu_daemon, job):
 @pytest.mark.parametrize("traced, counted, bounds, note", [
     ([8, 4], [4, 8], {8: "latency", 4: "pipeline"}, None),  # streams changed the order of execution
     ([8, 4], [4], {8: "unknown", 4: "pipeline"}, "the counters pass measured the kernel only with another grid, block or shared"),
-    ([8], [8, 4], {8: "unknown"}, "several executions in a step have different grids, blocks or shared memory"),
+    ([8], [8, 4], {8: "unknown"}, "the counters pass measured the kernel also with a grid, block or shared"),
+    ([8, 4], [8, 4, 2], {8: "unknown"}, "the counters pass measured the kernel also with a grid, block or shared"),
     ([8], [8, 8], {8: "latency"}, "counters of the first of 2 executions with equal grid, block and shared memory"),
     ([8], [8], {8: "latency"}, None),
-], ids=["both counted", "one counted", "one sum", "equal grids", "one execution"])
+], ids=["both counted", "one counted", "one sum", "one more counted", "equal grids", "one execution"])
 def test_executions_of_one_kernel_have_their_own_verdicts(gpu_daemon, rows, traced, counted, bounds, note):
     """conv2_backward runs one kernel up to twice in a step. Each execution shows its own verdict, or why it has none."""
     job = rows.job(kind="train")
     time_of = {grid: 10000.0 + grid for grid in (8, 4)}
-    metrics_of = {8: VERDICT, 4: ARITHMETIC}
+    metrics_of = {8: VERDICT, 4: ARITHMETIC, 2: VERDICT}
     for variant, epoch_ms in (("fp32", 40.0), ("fp16", 20.0)):
         insert_training_run(rows, job, variant, epoch_ms,
                             [kernel("conv2_backward", time_of[grid], grid_x=grid) for grid in traced],

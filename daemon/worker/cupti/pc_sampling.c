@@ -208,7 +208,8 @@ static int read_samples(rl_pc_sampling *sampling, rl_error *err) {
                  sampling->hardware_buffer_bytes);
 }
 
-/* Reads all samples; CUPTI returns at most one buffer of them per call. */
+/* Reads all samples; CUPTI returns at most one buffer of them per call. CUPTI's documentation does not say whether droppedSamples
+ * of a later call repeats those of the earlier calls. Their sum is then an upper bound, so no loss is hidden. */
 static int deliver_all(rl_pc_sampling *sampling, const rl_instruction_sink *sink, uint64_t *dropped, rl_error *err) {
   sample_buffer *read_buffer = &sampling->read_buffer;
   *dropped = 0;
