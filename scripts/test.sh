@@ -104,7 +104,9 @@ programs() { CTEST_PARALLEL_LEVEL=$((2 * jobs)) suite_with_second_attempts progr
 boot() { suite_with_second_attempts boot dev -L boot; } # alone, because its tests check durations
 asan() { suite_with_second_attempts asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
 tsan_units=(queue store supervisor wire) # the unit tests in which several threads interact
-tsan() { suite_with_second_attempts tsan tsan -R "^(api_.*|$(IFS='|' && echo "${tsan_units[*]}"))\$"; }
+tsan() { # most are tests of the API, which wait for half of their time
+  CTEST_PARALLEL_LEVEL=$((2 * jobs)) suite_with_second_attempts tsan tsan -R "^(api_.*|$(IFS='|' && echo "${tsan_units[*]}"))\$"
+}
 fuzz() { scripts/fuzz.sh; }
 
 # Code for compute capability 8.0 also runs on 8.6 and 8.9. Compiling for these two as well would take 50 % longer and test
