@@ -114,12 +114,17 @@ static void set_shared(rl_block_resources *resources, int x) {
   resources->dynamic_shared_bytes = (size_t)x;
 }
 
-/* Returns the resident warps per SM at a point of the curve: 0 where no block fits on an SM. */
+/* Returns the resident warps per SM at a point of the curve: 0 where no block fits on an SM. If resources has a carveout, the
+ * blocks must fit into it, although the driver could choose a larger one for other blocks. */
 static int warps_at(const rl_device_limits *limits, const rl_block_resources *resources, const occupancy_curve *curve, int x) {
   rl_block_resources changed = *resources;
   rl_residency residency;
+  changed.shared_config_bytes = 0;
   curve->set(&changed, x);
-  return rl_residency_of(limits, &changed, &residency) ? residency.warps : 0;
+  if (!rl_residency_of(limits, &changed, &residency)) return 0;
+  if (resources->shared_config_bytes == 0 || residency.allocated_shared_bytes == 0) return residency.warps;
+  const int fitting_blocks = (int)(resources->shared_config_bytes / residency.allocated_shared_bytes);
+  return residency.warps / residency.blocks * min_int(residency.blocks, fitting_blocks);
 }
 
 enum { MAX_REGISTERS = 256, MAX_BARRIERS = 64, NCU_THREAD_STEP = 16 };
@@ -133,27 +138,13 @@ static occupancy_curve ncu_curve(const rl_device_limits *limits, rl_occupancy_re
   }
 }
 
-/* Returns the resident warps per SM at a point of ncu's curve. There, the blocks must fit into the launch's carveout, if it is
- * known, although the driver could choose a larger one for other blocks. */
-static int warps_in_carveout(const rl_device_limits *limits, const rl_block_resources *resources, const occupancy_curve *curve,
-                             int x) {
-  rl_block_resources changed = *resources;
-  rl_residency residency;
-  changed.shared_config_bytes = 0;
-  curve->set(&changed, x);
-  if (!rl_residency_of(limits, &changed, &residency)) return 0;
-  if (resources->shared_config_bytes == 0 || residency.allocated_shared_bytes == 0) return residency.warps;
-  const int fitting_blocks = (int)(resources->shared_config_bytes / residency.allocated_shared_bytes);
-  return residency.warps / residency.blocks * min_int(residency.blocks, fitting_blocks);
-}
-
 /* Returns the sum of factor * warps over the points of ncu's curve. Each product is rounded down. */
 static double occupancy_sum(const rl_device_limits *limits, const rl_block_resources *resources, rl_occupancy_resource varied,
                             double factor) {
   const occupancy_curve curve = ncu_curve(limits, varied);
   double sum = 0;
   for (int x = curve.first; x <= curve.last; x += curve.step)
-    sum += floor(factor * warps_in_carveout(limits, resources, &curve, x > 0 || varied == RL_OCCUPANCY_BARRIERS ? x : 1));
+    sum += floor(factor * warps_at(limits, resources, &curve, x > 0 || varied == RL_OCCUPANCY_BARRIERS ? x : 1));
   return sum;
 }
 
