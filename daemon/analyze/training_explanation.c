@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "train/engines.h"
 
@@ -218,10 +219,8 @@ static void explain_epoch(const rl_training_pair *pair, const rl_training_run *r
   }
   const char *reason = unknown_reason(run, &division);
   append(sentence, ".");
-  if (listed & 1u << RL_EPOCH_UNKNOWN && reason != NULL && reason[0] != '\0') {
-    const bool is_sentence = reason[strlen(reason) - 1] == '.'; /* the message of a verdict is one */
-    append(sentence, " No verdict: %s%s", reason, is_sentence ? "" : ".");
-  }
+  if (listed & 1u << RL_EPOCH_UNKNOWN && reason != NULL && reason[0] != '\0') /* the message of a verdict is a sentence */
+    append(sentence, " No verdict: %s%s", reason, rl_ends_with(reason, ".") ? "" : ".");
   add_class_values(sentence, run, &division);
 }
 

@@ -155,8 +155,10 @@ rl_cursor *rl_store_acquire_reader(rl_store *store, rl_error *err) {
     wait_result = pthread_cond_timedwait(&store->reader_returned, &store->readers_mutex, &deadline);
   rl_cursor *cursor = LIST_FIRST(&store->idle_readers);
   bool may_open = cursor == NULL && store->reader_count < MAX_READERS;
-  if (cursor != NULL) LIST_REMOVE(cursor, link);
-  if (cursor != NULL) add_to_busy_readers(cursor);
+  if (cursor != NULL) {
+    LIST_REMOVE(cursor, link);
+    add_to_busy_readers(cursor);
+  }
   if (may_open) store->reader_count++;
   pthread_mutex_unlock(&store->readers_mutex);
   if (cursor != NULL) return cursor;

@@ -82,8 +82,8 @@ static void every_bound_has_different_advice(void **state) {
     }
 }
 
-/* Only a kernel that computes on the FMA pipeline is told to use tensor cores. Attention is limited by xu, and products on tensor
- * cores by issue, although they use tensor cores. */
+/* Only a kernel that the FMA pipeline limits gets the advice to use tensor cores. The pipeline xu can limit attention, and the
+ * issue slots a matrix product, although both use tensor cores. */
 static void advice_about_a_pipeline_depends_on_the_pipeline(void **state) {
   (void)state;
   static const struct {
