@@ -132,6 +132,7 @@ static bool has_pipeline_of(const counted_unit *unit, const char *const names[])
 #define ELAPSED "sm__cycles_elapsed.max"
 #define ISSUE PCT("sm__issue_active")
 #define WARP_LATENCY "smsp__average_warp_latency_per_inst_issued.ratio"
+#define OCCUPIED_WARP_SLOTS "sm__warps_active.avg.pct_of_peak_sustained_active"
 #define SHARED_ATOMICS "smsp__inst_executed_op_shared_atom.sum"
 #define SHARED_CONFLICTS "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 #define SHARED_WAVEFRONTS "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
@@ -265,13 +266,19 @@ static warp_stall longest_stall(const rl_metric_values *values) {
 /* Limits a percentage below the threshold to one that is not printed as the threshold: 59.97 to 59.9. */
 static double below_busy(double pct) { return fmin(pct, RL_BUSY_PCT - 0.1); }
 
+static const char *advice_on_latency(const rl_metric_values *values, const warp_stall *stall) {
+  enum { NEARLY_FULL_PCT = 80 }; /* with fewer occupied warp slots, further warps can hide latencies */
+  if (!stall->title) return "Collect section WarpStateStats: it shows the longest warp stall.";
+  return rl_metric_values_get(values, OCCUPIED_WARP_SLOTS) >= NEARLY_FULL_PCT
+             ? "Shorten this stall, or overlap it with more independent work per thread: the warp slots are nearly full."
+             : "Overlap this stall with more warps, or more independent work per thread.";
+}
+
 static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
   const double issue_pct = rl_metric_values_get(values, ISSUE);
   const warp_stall stall = longest_stall(values);
   if (isnan(issue_pct)) return verdict_missing_metric(ISSUE, values);
-  rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_LATENCY, ISSUE, issue_pct, "%",
-                                   stall.title ? "Overlap this stall with more warps, or more independent work per thread."
-                                               : "Collect section WarpStateStats: it shows the longest warp stall.");
+  rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_LATENCY, ISSUE, issue_pct, "%", advice_on_latency(values, &stall));
   const int length =
       snprintf(v.message, sizeof v.message,
                "Bound by latency: memory (%.1f %%) and compute (%.1f %%) stay below " RL_TEXT(
@@ -305,8 +312,9 @@ rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {
 
 const char *rl_kernel_verdict_metric(size_t index) {
   static const char *const others[] = {
-      DURATION, BLOCKS,         SM_COUNT,         SM_ACTIVE_MAX,     SM_ACTIVE_AVG, ELAPSED,       ISSUE,       MEMORY,
-      COMPUTE,  SHARED_ATOMICS, SHARED_CONFLICTS, SHARED_WAVEFRONTS, SHARED_LOADS,  SHARED_STORES, WARP_LATENCY};
+      DURATION,     BLOCKS,        SM_COUNT,     SM_ACTIVE_MAX,      SM_ACTIVE_AVG,    ELAPSED,
+      ISSUE,        MEMORY,        COMPUTE,      SHARED_ATOMICS,     SHARED_CONFLICTS, SHARED_WAVEFRONTS,
+      SHARED_LOADS, SHARED_STORES, WARP_LATENCY, OCCUPIED_WARP_SLOTS};
   enum {
     MEMORY_UNITS = sizeof memory_units / sizeof *memory_units - 1,
     COMPUTE_UNITS = sizeof compute_units / sizeof *compute_units - 1,

@@ -15,21 +15,24 @@
   { "tensor", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active" }
 
 /* One rule for each type. Estimate: each addition that is fused with a multiplication saves one instruction of a busy
- * pipeline. */
+ * pipeline. If memory limits the kernel, fewer instructions save no time. */
 #define NOT_FUSED_RULE(type, section_id, fma, add, mul, pipe)                                                                  \
   {                                                                                                                            \
-    .id = "not_fused_" #type, .version = 2, .section = section_id,                                                             \
+    .id = "not_fused_" #type, .version = 3, .section = section_id,                                                             \
     .title = "Multiplications and additions are not fused (" #type ")", .cause = RL_CAUSE_UNFUSED,                             \
     .inputs = {EXECUTED("fused", fma),                                                                                         \
                EXECUTED("additions", add),                                                                                     \
                EXECUTED("multiplications", mul),                                                                               \
                PEAK_EXECUTED("peak", fma),                                                                                     \
-               {"busy", pipe ".avg.pct_of_peak_sustained_elapsed"}},                                                           \
+               {"busy", pipe ".avg.pct_of_peak_sustained_elapsed"},                                                            \
+               RL_INPUT_COMPUTE_PCT,                                                                                           \
+               RL_INPUT_MEMORY_PCT},                                                                                           \
     .terms = {{"unfused", "additions + multiplications"},                                                                      \
               {"total", "unfused + fused"},                                                                                    \
               {"pairs", "min(additions, multiplications)"}},                                                                   \
-    .condition = "total >= 0.1 * peak && pairs >= 0.1 * total", .speedup = "busy * pairs / total", .scope = RL_SPEEDUP_GLOBAL, \
-    .kind = RL_FINDING_OPTIMIZATION,                                                                                           \
+    .condition = "total >= 0.1 * peak && pairs >= 0.1 * total && (memory < " RL_TEXT(                                          \
+        RL_BUSY_PCT) " || memory - compute < " RL_TEXT(RL_BALANCED_DIFFERENCE_PCT) ")",                                        \
+    .speedup = "busy * pairs / total", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                            \
     .message = "{100 * unfused / total:0} % of the " #type                                                                     \
                " instructions are separate additions ({additions:0} threads a cycle) and multiplications "                     \
                "({multiplications:0} threads a cycle); {100 * fused / total:0} % are fused ({fused:0}). A fused multiply-add " \

@@ -36,7 +36,8 @@ const rl_rule rl_rules_scheduling[] = {
      .reports_missing_inputs = true,
      .message = "A scheduler can issue an instruction every cycle but does so every {1 / issued} cycles. {active} of its "
                 "{warp_slots:0} warp slots are occupied, and on average {eligible:2} of these warps are eligible in a cycle. "
-                "|More warps, or more independent instructions in each, hide latencies; the warp states show why warps wait."},
+                "|Shorten the stalls that the warp states show, or give each thread more independent instructions. More warps "
+                "help only while warp slots are empty."},
     {.id = "dependent_loads",
      .version = 1,
      .section = "WarpStateStats",
@@ -52,8 +53,8 @@ const rl_rule rl_rules_scheduling[] = {
      .opcodes = "LD LDG",
      .message = "{100 * dependent / loads:0} % of the loads from global memory have an address that depends on their own "
                 "previous result, so a thread has one such load in flight, and warps wait {100 * stalled / latency:0} % of the "
-                "time. |Run more warps, follow several chains in each thread, or store the data so that addresses are known in "
-                "advance (arrays instead of lists, indices sorted by access)."},
+                "time. |Follow several chains in each thread, run more warps if warp slots are empty, or store the data so that "
+                "addresses are known in advance (arrays instead of lists, indices sorted by access)."},
     {.id = "shallow_cp_async",
      .version = 1,
      .section = "WarpStateStats",
@@ -121,8 +122,8 @@ const rl_rule rl_rules_scheduling[] = {
                "|Use fewer fences and the narrowest scope that is right (block instead of device or system), and have fewer "
                "writes in flight before them."),
     STALL_RULE(wait, DEPENDENCIES, "Stall wait (fixed-latency dependency)", "for the fixed latency of an instruction",
-               "Dependent instructions form chains, and there are too few warps to hide them. |Give each thread more independent "
-               "work, or raise occupancy."),
+               "Dependent instructions form chains, and other warps do not hide them. |Give each thread more independent work, "
+               "or raise occupancy if warp slots are empty."),
     STALL_RULE(branch_resolving, BRANCHES, "Stall branch resolving", "for the target of a branch",
                "|Use fewer branches and calls: unroll short loops, replace branches with selects, avoid indirect calls."),
     STALL_RULE(no_instruction, INSTRUCTION_CACHE, "Stall no instruction (instruction cache misses)", "for instruction fetches",

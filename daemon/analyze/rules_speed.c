@@ -62,8 +62,8 @@ const rl_rule rl_rules_speed_of_light[] = {
      .kind = RL_FINDING_WARNING,
      .message = "Multiprocessors reach {min(compute, " BELOW_BUSY_PCT ")} % and the memory system {min(memory, " BELOW_BUSY_PCT
                 ")} % of their peaks, both below " BUSY_PCT " %: the kernel waits for latencies or has too little work. |The "
-                "scheduler and warp state sections show the reason. A larger grid, more independent work in each thread, and "
-                "higher occupancy hide latencies."},
+                "scheduler and warp state sections show the reason. More independent work in each thread hides latencies, and "
+                "so do a larger grid and higher occupancy if warp slots are empty."},
     {.id = "dram_saturated",
      .version = 2,
      .section = "MemoryWorkloadAnalysis",

@@ -47,6 +47,7 @@ static const alias aliases[] = {
     {"between", "smsp__average_warp_latency_per_inst_issued.ratio"},
     {"scoreboard", "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"},
     {"barrier", "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio"},
+    {"warps", "sm__warps_active.avg.pct_of_peak_sustained_active"},
     {"unselected", "smsp__average_warps_issue_stalled_not_selected_per_issue_active.ratio"},
 };
 enum { ALIASES = sizeof aliases / sizeof *aliases };
@@ -202,6 +203,14 @@ static void the_verdict_on_latency_names_the_longest_stall(void **state) {
   }
 }
 
+static void more_warps_are_advised_only_while_warp_slots_are_empty(void **state) {
+  (void)state;
+  assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=79.9").advice, "with more warps"));
+  assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12").advice, "with more warps"));
+  assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=80").advice, "slots are nearly full"));
+  assert_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=80").advice, "with more warps"));
+}
+
 static bool is_collected(const char *metric) { return rl_raw_metric_find(metric) != NULL; }
 
 static void the_metrics_of_verdicts_are_collected(void **state) {
@@ -218,6 +227,7 @@ int main(void) {
       cmocka_unit_test(a_missing_metric_is_named_with_its_reason),
       cmocka_unit_test(a_percentage_below_the_threshold_is_not_printed_as_the_threshold),
       cmocka_unit_test(the_verdict_on_latency_names_the_longest_stall),
+      cmocka_unit_test(more_warps_are_advised_only_while_warp_slots_are_empty),
       cmocka_unit_test(the_metrics_of_verdicts_are_collected),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

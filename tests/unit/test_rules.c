@@ -30,6 +30,7 @@ typedef struct rule_case {
   "loads=100 stores=100 instructions=1000 registers=255 local_ld=300 local_st=300 global_ld=100 global_st=100 " \
   "dram=10 l2=80 pipe=30 shared_pipe=10 "
 #define L2_SLICES "average_lookups=40 sent=30 average_sent=20 received=10 average_received=5 atomic=59 "
+#define UNFUSED "compute=90 memory=59.9"
 #define LONG_SCOREBOARD "stalled=6 latency=20 issued=0.5 compute=40 memory=20"
 
 #define STALL_CASE(reason, change) \
@@ -124,9 +125,13 @@ static const rule_case cases[] = {
     {"fp64_slow_device", "fp64=50 ratio=64", 49.21875, "ratio=2"},
     {"fp64_dominates", "fp64=60 fma=10 tensor=0 issue=40 ratio=2", 30, "fma=60"},
     {"fp64_dominates", "fp64=60 fma=10 tensor=0 issue=40 ratio=2", 30, "fp64=59.9"},
-    {"not_fused_fp32", "fused=0 additions=500 multiplications=500 peak=10000 busy=90", 45, "peak=10001"},
-    {"not_fused_fp64", "fused=800 additions=100 multiplications=100 peak=8000 busy=50", 5, "additions=99"},
-    {"not_fused_fp16", "fused=1000 additions=1000 multiplications=500 peak=16896 busy=100", 20, "multiplications=0"},
+    {"not_fused_fp32", "fused=0 additions=500 multiplications=500 peak=10000 busy=90 " UNFUSED, 45, "peak=10001"},
+    {"not_fused_fp32", "fused=0 additions=500 multiplications=500 peak=10000 busy=55 compute=58 memory=59.9", 27.5,
+     "memory=68"}, /* memory limits the kernel */
+    {"not_fused_fp32", "fused=0 additions=500 multiplications=500 peak=10000 busy=55 compute=58 memory=67.9", 27.5,
+     "compute=57.9"},
+    {"not_fused_fp64", "fused=800 additions=100 multiplications=100 peak=8000 busy=50 " UNFUSED, 5, "additions=99"},
+    {"not_fused_fp16", "fused=1000 additions=1000 multiplications=500 peak=16896 busy=100 " UNFUSED, 20, "multiplications=0"},
     {"tensor_unused", "fused=9000 additions=0 multiplications=0 peak=10000 tensor=90", NAN, "tensor=95"},
     {"tensor_unused", "fused=4000 additions=0 multiplications=0 peak=10000 tensor=0", NAN, "additions=1001"},
     {"tensor_unused", "fused=4000 additions=0 multiplications=0 peak=10000 tensor=0", NAN, "fused=999"},
