@@ -149,6 +149,19 @@ test('long names of kernels hide no numbers of the timeline', async () => {
   await page.close();
 });
 
+test('long names of kernels hide no times in the comparison of two traces', async () => {
+  const page = await openPage(`${daemon.url}/compare.html?a=${ids.runs['MNIST, main job'].fp32}&b=${
+    ids.runs['Ten kernels of our model'].sequence}`);
+  await page.locator('#time-differences tbody tr').first().waitFor();
+  for (const width of [1280, 1000]) {
+    await page.setViewportSize({ width, height: 900 });
+    const hidden = await page.locator('#timelines .scroll').evaluateAll((tables) => tables
+      .filter((table) => table.scrollWidth > table.clientWidth).map((table) => table.innerText.split('\n')[0]));
+    assert.deepEqual(hidden, [], `${width} pixels`);
+  }
+  await page.close();
+});
+
 test('independent launches are listed with their blocks', async () => {
   const { 'Layer, decode': decode, 'Layer, prefill of 2048 tokens': prefill } = ids.jobs;
   const page = await openPage(`${daemon.url}/job.html?id=${decode}#run=${ids.runs['Layer, decode'].baseline}`);

@@ -13,7 +13,8 @@ const timeCells = (item) => [time(item.a_ns), time(item.b_ns), signedTime(item.d
 
 const table = (columns, rows) => [headOf(columns), createElement('tbody', {}, ...rows)];
 const nameRow = (name, item, ...cells) =>
-  createElement('tr', {}, createElement('th', { scope: 'row' }, name), ...timeCells(item), ...cells);
+  createElement('tr', {}, createElement('th', { scope: 'row', title: name }, createElement('span', {}, name)), ...timeCells(item),
+    ...cells);
 
 function drawClasses({ classes, window }) {
   const rows = classes.filter((item) => item.a_ns > 0 || item.b_ns > 0).map((item) => nameRow(classNames[item.class], item));
