@@ -124,9 +124,12 @@ static bool find_route(rl_http_request *request) {
 
 static bool takes_upload(const rl_http_request *request) { return request->route->body_limit == RL_BODY_UPLOAD; }
 
-static const char *too_large_message(const rl_http_request *request) {
-  if (takes_upload(request)) return "The trace is larger than the limit (import_limit_bytes).";
-  return request->body_limit == 0 ? "This route takes no body." : "The body is larger than the limit (body_limit_bytes).";
+static void refuse_too_large(rl_http_request *request) {
+  char detail[128];
+  if (request->body_limit == 0) return refuse(request, 413, "This route takes no body.");
+  snprintf(detail, sizeof detail, "The %s is larger than the limit, %lld bytes (%s).", takes_upload(request) ? "trace" : "body",
+           (long long)request->body_limit, takes_upload(request) ? "import_limit_bytes" : "body_limit_bytes");
+  refuse(request, 413, detail);
 }
 
 static int64_t body_limit_of(const rl_http_request *request) {
@@ -175,8 +178,7 @@ static void check_body_headers(rl_http_request *request) {
   int64_t declared = 0;
   request->body_limit = body_limit_of(request);
   const char *wrong_type = media_type_error(request);
-  if (length != NULL && (!rl_decimal_parse(length, &declared) || declared > request->body_limit))
-    refuse(request, 413, too_large_message(request));
+  if (length != NULL && (!rl_decimal_parse(length, &declared) || declared > request->body_limit)) refuse_too_large(request);
   else if (wrong_type != NULL) refuse(request, 415, wrong_type);
   else if (takes_upload(request)) begin_upload(request, length != NULL ? declared : -1);
 }
@@ -324,7 +326,7 @@ static void write_upload_part(rl_http_request *request) {
 
 void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t size) {
   size_t length = request->body_length + size;
-  if (!request->refused && length > (size_t)request->body_limit) refuse(request, 413, too_large_message(request));
+  if (!request->refused && length > (size_t)request->body_limit) refuse_too_large(request);
   if (!request->refused && grow_body(request, length, &request->err) < 0) request->refused = true;
   if (request->refused) return;
   memcpy(request->body + request->body_length, data, size);

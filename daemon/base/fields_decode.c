@@ -59,10 +59,12 @@ static int decode_number(const rl_field *field, const cJSON *item, const char *p
   bool is_integer = field->type == RL_FIELD_INT || field->type == RL_FIELD_INTS,
        has_bounds = field->minimum != 0 || field->maximum != 0;
   double value = item->valuedouble;
-  if (!cJSON_IsNumber(item) || !isfinite(value) || (is_integer && (value != floor(value) || fabs(value) > RL_JSON_INTEGER_MAX)))
+  if (!cJSON_IsNumber(item) || !isfinite(value) || (is_integer && value != floor(value)))
     return rl_fail_at(err, path, "%s must be a %s", field->name, is_integer ? "whole number" : "number");
   if (has_bounds && (value < field->minimum || value > field->maximum))
     return rl_fail_at(err, path, "%s must be between %.10g and %.10g", field->name, field->minimum, field->maximum);
+  if (is_integer && fabs(value) > RL_JSON_INTEGER_MAX)
+    return rl_fail_at(err, path, "%s must be a whole number of at most 2^53", field->name);
   if (!is_integer) memcpy(out, &value, sizeof value);
   else if (field->size == sizeof(uint32_t)) return decode_uint32(field, value, path, out, err);
   else memcpy(out, &(int64_t){(int64_t)value}, sizeof(int64_t));
@@ -242,7 +244,36 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *path
   return rl_fail_at(err, path, "%s has no known type", field->name);
 }
 
-/* Fails because the key is unknown. The message lists the accepted keys if the table is short. */
+/* Returns the number of characters to insert, delete or replace (Levenshtein distance) between two texts, of which only the first
+ * MAX_COMPARED characters count. */
+static size_t edit_distance(const char *from, const char *to) {
+  enum { MAX_COMPARED = 32 };
+  size_t row[MAX_COMPARED + 1];
+  const size_t length = strnlen(to, MAX_COMPARED);
+  for (size_t k = 0; k <= length; k++) row[k] = k;
+  for (size_t i = 0; i < strnlen(from, MAX_COMPARED); i++) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t k = 0; k < length; k++) {
+      const size_t replaced = diagonal + (from[i] != to[k]), shorter = row[k] < row[k + 1] ? row[k] : row[k + 1];
+      diagonal = row[k + 1];
+      row[k + 1] = replaced < shorter + 1 ? replaced : shorter + 1;
+    }
+  }
+  return row[length];
+}
+
+/* Returns the key of the table that is most similar to the name; NULL: none differs by at most two characters. */
+static const char *most_similar_key(const rl_field *table, const char *name) {
+  const char *found = NULL;
+  for (size_t least = 3; table->name != NULL; table++) {
+    const size_t distance = edit_distance(name, table->name);
+    if (distance < least && distance < strlen(name)) least = distance, found = table->name;
+  }
+  return found;
+}
+
+/* Fails because the key is unknown. The message lists the accepted keys if the table is short, else names a similar one. */
 static int fail_unknown(const rl_field *table, const char *pointer, const char *name, rl_error *err) {
   enum { LISTED_FIELDS = 8 };
   char names[160] = "";
@@ -250,7 +281,15 @@ static int fail_unknown(const rl_field *table, const char *pointer, const char *
   for (; table[count].name != NULL && count < LISTED_FIELDS && used < sizeof names; count++)
     used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", count > 0 ? ", " : "", table[count].name);
   bool lists_all = table[count].name == NULL && used < sizeof names;
-  rl_fail_at(err, pointer, "unknown field \"%.64s\"%s%s", name, lists_all ? "; expected " : "", lists_all ? names : "");
+  const char *similar = lists_all ? NULL : most_similar_key(table, name);
+  rl_fail_at(err, pointer, "unknown field \"%.64s\"%s%s%s", name,
+             lists_all ? "; expected "
+             : similar ? "; did you mean "
+                       : "",
+             lists_all ? names
+             : similar ? similar
+                       : "",
+             similar ? "?" : "");
   if (err != NULL) rl_utf8_sanitize(err->message, sizeof err->message);
   return -1;
 }

@@ -1,6 +1,8 @@
 /* Implements labels.h. */
 #include "request/labels.h"
 
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/json_members.h"
@@ -20,12 +22,19 @@ static void replace_nulls(cJSON *object) {
     cJSON_ReplaceItemInObjectCaseSensitive(object, "tags", cJSON_CreateArray());
 }
 
+int rl_spec_check_name(const cJSON *request, rl_error *err) {
+  const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(request, "name"));
+  if (name == NULL || name[0] == '\0' || name[strspn(name, " ")] != '\0') return 0;
+  return rl_fail_at(err, "/name", "name must not consist of spaces only; an empty name stands for none");
+}
+
 int rl_job_labels_parse(const char *text, size_t length, char patch[RL_JOB_LABELS_SIZE], rl_error *err) {
   labels decoded = {0};
   RL_CLEANUP(rl_json_cleanup) cJSON *object = rl_json_parse(text, length, err);
   if (object == NULL) return -1;
   replace_nulls(object);
-  if (rl_fields_decode(label_fields, object, "", &decoded, sizeof decoded, err) < 0) return -1;
+  if (rl_fields_decode(label_fields, object, "", &decoded, sizeof decoded, err) < 0 || rl_spec_check_name(object, err) < 0)
+    return -1;
   if (object->child == NULL) return rl_fail_at(err, "/name", "name or tags is required");
   return rl_spec_move_text(cJSON_PrintUnformatted(object), patch, RL_JOB_LABELS_SIZE, err);
 }

@@ -107,7 +107,7 @@ static int fail_unknown_kind(rl_error *err) {
   rl_fail_at(err, "/kind", "kind must be one of:");
   for (const rl_job_kind *kind = rl_job_kinds; err != NULL && kind->name != NULL; kind++) {
     size_t used = strlen(err->message);
-    snprintf(err->message + used, sizeof err->message - used, " %s", kind->name);
+    snprintf(err->message + used, sizeof err->message - used, "%s %s", kind == rl_job_kinds ? "" : ",", kind->name);
   }
   return -1;
 }
@@ -134,7 +134,7 @@ static int expand_kind(const rl_job_kind *kind, const cJSON *object, const rl_jo
                        rl_error *err) {
   snprintf(spec->kind, sizeof spec->kind, "%s", kind->name);
   if ((kind->runs_posted_code && check_posting_is_allowed(policy, err) < 0) || kind->expand(object, spec, err) < 0 ||
-      check_worker_build(spec, policy, err) < 0)
+      rl_spec_check_name(object, err) < 0 || check_worker_build(spec, policy, err) < 0)
     return -1;
   if (spec->buffer_bytes > policy->source_buffer_bytes)
     return rl_fail_at(err, "/arguments", "the buffers take %lld bytes in total; this daemon allows %lld (source_buffer_bytes)",

@@ -31,6 +31,8 @@ typedef struct rl_spec_common {
     .name = NAME, .type = (TYPE), .offset = offsetof(STRUCT, common.PATH), .size = sizeof(((STRUCT *)0)->common.PATH), \
     __VA_ARGS__                                                                                                        \
   }
+/* Fails if the member "name" of the request is text that consists of spaces only, which no list shows. */
+int rl_spec_check_name(const cJSON *request, rl_error *err);
 /* The fields that PATCH /jobs/{id} changes. */
 #define RL_SPEC_LABEL_FIELDS(STRUCT)                                                                                   \
   RL_SPEC_FIELD(STRUCT, "name", name, RL_FIELD_TEXT, .summary = "name of the job in the list of jobs; default: none"), \

@@ -52,6 +52,7 @@ def test_malformed_json_is_refused(daemon, body):
     ({"device": "gpu77"}, "/device"),
     ({"device": "a" * 100}, "/device"),
     ({"device": "cpu\u0007"}, "/device"),
+    ({"name": "   "}, "/name"),
     ({"unknown": 1}, "/unknown"),
     ({"a/b~c": 1}, "/a~1b~0c"),
 ])
@@ -62,6 +63,21 @@ def test_invalid_fields_are_refused(daemon, change, pointer):
         body.pop("engine", None)
     assert_problem(daemon.call("POST", JOBS, body), 400, "invalid_field", pointer=pointer)
     assert daemon.get("/jobs?limit=1").json()["items"] == before
+
+
+@pytest.mark.parametrize("change, detail", [
+    ({"epoch": 3}, 'unknown field "epoch"; did you mean epochs?'),
+    ({"precision": ["fp32"]}, 'unknown field "precision"; did you mean precisions?'),
+    ({"batchsize": 3}, 'unknown field "batchsize"; did you mean batch_size?'),
+    ({"colour": 3}, 'unknown field "colour"'),
+    ({"x": 3}, 'unknown field "x"'),
+    ({"epochs": 10 ** 17}, "epochs must be between 1 and 1000"),
+    ({"epochs": 1.5}, "epochs must be a whole number"),
+    ({"kind": "dance"}, "kind must be one of: train, kernel, layer, ceilings, source, import"),
+])
+def test_errors_say_what_is_accepted(daemon, change, detail):
+    answer = daemon.call("POST", JOBS, job(**change))
+    assert answer.status_code == 400 and answer.json()["detail"] == detail
 
 
 @pytest.mark.parametrize("device", [{"device": "cpu"}, {}])
