@@ -121,6 +121,8 @@ int rl_command_list(rl_cli *cli, rl_error *err) {
     rl_print_runs(stdout, rl_json_at(job, "runs"));
     putchar('\n');
   }
+  if (cJSON_GetArraySize(rl_json_at(jobs, "items")) == 0) puts("no jobs yet; rooflinectl run --help describes them");
+  if (cJSON_IsString(rl_json_at(jobs, "next_cursor"))) printf("older jobs are not listed; the page has them: %s\n", cli->url);
   return RL_EXIT_COMPLETED;
 }
 
@@ -158,6 +160,29 @@ int rl_command_ceilings(rl_cli *cli, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
+static bool has_same_text(const cJSON *a, const cJSON *b, const char *name) {
+  return strcmp(rl_json_text(a, name), rl_json_text(b, name)) == 0;
+}
+
+/* Prints the name of a kernel's launch, or the kernel's name if it has none. If the pass has several kernels with this launch,
+ * also prints the kernel's name and grid. */
+static void print_kernel_name(const cJSON *kernel, const cJSON *kernels) {
+  const cJSON *other, *extent;
+  const char *launch = rl_json_text(kernel, "launch"), *separator = " · grid ";
+  bool is_shared = false;
+  cJSON_ArrayForEach (other, kernels)
+    is_shared |= other != kernel && has_same_text(other, kernel, "variant") && has_same_text(other, kernel, "pass") &&
+                 has_same_text(other, kernel, "launch");
+  if (launch[0] != '\0') fputs(launch, stdout);
+  if (launch[0] != '\0' && is_shared) fputs(" · ", stdout);
+  if (launch[0] == '\0' || is_shared) rl_print_name(stdout, rl_json_text(kernel, "name"));
+  cJSON_ArrayForEach (extent, rl_json_at(is_shared ? kernel : NULL, "grid")) {
+    printf("%s%.0f", separator, extent->valuedouble);
+    separator = "×";
+  }
+  putchar('\n');
+}
+
 int rl_command_kernels(rl_cli *cli, rl_error *err) {
   const cJSON *kernel;
   char share[RL_CELL_SIZE], total[RL_CELL_SIZE], median[RL_CELL_SIZE], count[RL_CELL_SIZE];
@@ -166,7 +191,6 @@ int rl_command_kernels(rl_cli *cli, rl_error *err) {
   if (cli->json) return rl_print_json(kernels);
   printf("%-8s %-9s %9s %11s %11s %8s  %s\n", "run", "pass", "launches", "total", "median", "share", "kernel");
   cJSON_ArrayForEach (kernel, rl_json_at(kernels, "items")) {
-    const char *launch = rl_json_text(kernel, "launch");
     printf("%-8s %-9s ", rl_json_text(kernel, "variant"), rl_json_text(kernel, "pass"));
     rl_print_cell(stdout, rl_format_count(count, rl_json_number(kernel, "launches")), 9);
     putchar(' ');
@@ -176,8 +200,9 @@ int rl_command_kernels(rl_cli *cli, rl_error *err) {
     putchar(' ');
     rl_print_cell(stdout, rl_format_percent(share, rl_json_number(kernel, "share_ratio")), 8);
     fputs("  ", stdout);
-    rl_print_cell(stdout, launch[0] != '\0' ? launch : rl_json_text(kernel, "name"), -18);
-    putchar('\n');
+    print_kernel_name(kernel, rl_json_at(kernels, "items"));
   }
+  if (cJSON_GetArraySize(rl_json_at(kernels, "items")) == 0)
+    puts("no kernels: no pass of the job has recorded one; rooflinectl show prints the job's state");
   return RL_EXIT_COMPLETED;
 }

@@ -152,6 +152,9 @@ def test_kernels_prints_the_kernels_of_a_job(daemon, finished):
     assert re.search(r"^fp32 +activity .*conv", out, re.M), out
     items = json.loads(ctl("--json", "kernels", str(finished["job"]["id"]), url=daemon.url)[0])["items"]
     assert all(item["launches"] > 0 for item in items if item["pass"] == "activity")
+    fused = json.loads(ctl("--json", "submit", "-", stdin='{"kind":"train","epochs":1000}', url=daemon.url)[0])["id"]
+    assert "no kernels" in ctl("kernels", str(fused), url=daemon.url)[0]
+    ctl("cancel", str(fused), url=daemon.url)
 
 
 def test_posted_code_needs_permission_and_a_token(daemon, tmp_path):
