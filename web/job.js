@@ -160,8 +160,8 @@ function drawProvenance(runs) {
   const isSet = (name) => runs.some((run) => (run.params?.[name] ?? '') !== '');
   const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))]
     .filter(isSet)
-    .map((name) => [`Requested ${format.fieldWords(name).toLowerCase()}`, (run) => run.params?.[name]]);
-  const deviceRow = (name) => [`Device ${format.fieldWords(name).toLowerCase()}`,
+    .map((name) => [`Requested ${format.wordsOfField(name)}`, (run) => run.params?.[name]]);
+  const deviceRow = (name) => [`Device ${format.wordsOfField(name)}`,
     (run) => (typeof run.device?.[name] === 'number' ? format.metricValue(name, run.device[name]) : run.device?.[name])];
   const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map(deviceRow);
   byId('provenance').hidden = runs.length === 0;

@@ -38,6 +38,14 @@ test('a row of a report has the unit of its value, also where Nsight Compute nam
   assert.equal(show.rowValue({ metric: 'smsp__pcsamp_warps_issue_stalled_wait', unit: 'inst', value: null }, 3), '3 samples');
 });
 
+test('names of fields are words with the spelling of their terms', () => {
+  const cases = { peak_memory_bytes: 'Peak memory', sm_clock_max_khz: 'SM clock max', l2_bytes: 'L2', uuid: 'UUID',
+    cudnn: 'cuDNN', driver_cuda: 'Driver CUDA', epoch_ms_median: 'Epoch median', c: 'C' };
+  for (const [name, words] of Object.entries(cases)) assert.equal(show.fieldWords(name), words, name);
+  assert.equal(show.wordsOfField('sm_count'), 'SM count');
+  assert.equal(show.metricValue('sm_clock_max_khz', 1980000), '1\u202f980 MHz');
+});
+
 test('kernels with the same launch or the same short symbol get distinct labels', async () => {
   const { distinctLabel } = await import(pathToFileURL(path.join(process.env.ROOFLINED_SOURCE, 'web/lib/timeline/names.js')));
   const kernels = [{ launch: 'default', name: 'void relu<float>(float *)' }, { launch: 'default', name: 'copy(int *)' },

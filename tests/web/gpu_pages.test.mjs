@@ -149,6 +149,17 @@ test('long names of kernels hide no numbers of the timeline', async () => {
   await page.close();
 });
 
+test('no scrollable part of a job is empty', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${ids.jobs['MNIST, main job']}`);
+  await page.locator('body[data-loaded]').waitFor();
+  await page.locator('#path-table tbody tr').first().waitFor();
+  const empty = await page.locator('.scroll').evaluateAll((parts) => parts
+    .filter((part) => part.checkVisibility() && !part.innerText.trim() && !part.querySelector('svg, canvas'))
+    .map((part) => part.innerHTML));
+  assert.deepEqual(empty, []);
+  await page.close();
+});
+
 test('long names of kernels hide no times in the comparison of two traces', async () => {
   const page = await openPage(`${daemon.url}/compare.html?a=${ids.runs['MNIST, main job'].fp32}&b=${
     ids.runs['Ten kernels of our model'].sequence}`);

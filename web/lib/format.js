@@ -77,6 +77,7 @@ const units = [
   { api: 'sector/s', format: withPrefix('sectors/s') },
   { api: 'hz', format: withPrefix('Hz') },
   { api: 'MHz', suffix: 'mhz', format: withUnit('MHz') },
+  { api: 'kHz', suffix: 'khz', format: formatOrNull((value) => `${number(value / 1000)} MHz`) },
   { api: 'W', suffix: 'w', format: withUnit('W') },
   { api: '°C', suffix: 'c', format: withUnit('°C') },
   { api: 'cycle/inst', format: withUnit('cycles/inst') },
@@ -138,12 +139,19 @@ const unitsBySuffix = units.filter(({ suffix }) => suffix).map((unit) =>
   ({ ...unit, pattern: new RegExp(`(^|_)${unit.suffix}(_median|_min|_most)?$`) }))
   .sort((a, b) => b.suffix.length - a.suffix.length);
 
-/** Returns a field's name in words, without its unit: "peak_memory_bytes" is "Peak memory". */
-export function fieldWords(name) {
+/* Words of field names that are not written in lower case. */
+const spellings = new Map(Object.entries({ cublas: 'cuBLAS', cuda: 'CUDA', cudnn: 'cuDNN', gpu: 'GPU', isa: 'ISA', l1: 'L1',
+  l2: 'L2', openblas: 'OpenBLAS', pci: 'PCI', sm: 'SM', uuid: 'UUID' }));
+
+/** Returns a field's name in words, without its unit, as they are written inside a sentence: "device_l2_bytes" is "device L2". */
+export function wordsOfField(name) {
   const unit = unitsBySuffix.find(({ pattern }) => pattern.test(name));
-  const words = (unit && name !== unit.suffix ? name.replace(unit.pattern, '$2') : name).replaceAll('_', ' ').trim();
-  return words.replace(/^./, (first) => first.toUpperCase());
+  const words = (unit && name !== unit.suffix ? name.replace(unit.pattern, '$2') : name).split('_').filter(Boolean);
+  return words.map((word) => spellings.get(word) ?? word).join(' ');
 }
+
+/** Like wordsOfField, for the beginning of a line: "peak_memory_bytes" is "Peak memory". */
+export const fieldWords = (name) => wordsOfField(name).replace(/^[a-z](?=[a-z]*\b)/, (first) => first.toUpperCase());
 
 /** Formats a number by the unit that ends its field's name: epoch_ms_median, peak_memory_bytes. */
 export const metricValue = (name, value) =>

@@ -22,6 +22,7 @@ function groupRows(group) {
 export function drawIndependentLaunches({ reason, groups }) {
   byId('independent').hidden = !reason && groups.length === 0;
   byId('independent-note').textContent = reason ? `Unknown: ${reason}.` : '';
+  byId('independent-table').parentElement.hidden = !groups?.length;
   byId('independent-table').replaceChildren(...(groups?.length ? [headOf(columns), createElement('tbody', {},
     ...groups.flatMap(groupRows))] : []));
 }
