@@ -72,6 +72,8 @@ char *rl_format_count(char *cell, double value) {
 }
 
 char *rl_format_bytes(char *cell, double bytes) {
+  if (fabs(bytes) < 1024) return format_number(cell, bytes, "%.0f B");
+  if (fabs(bytes) < 1048576) return format_number(cell, bytes / 1024, "%.1f KiB");
   return bytes < 10240.0 * 1048576 ? format_number(cell, bytes / 1048576, "%.1f MiB")
                                    : format_number(cell, bytes / 1073741824, "%.1f GiB");
 }
@@ -92,8 +94,9 @@ char *rl_format_relative_error(char *cell, double relative) {
 }
 
 char *rl_format_operations_per_s(char *cell, double operations_per_s) {
-  return operations_per_s < 1e12 ? format_number(cell, operations_per_s * 1e-9, "%.1f GFLOP/s")
-                                 : format_number(cell, operations_per_s * 1e-12, "%.2f TFLOP/s");
+  if (operations_per_s >= 1e12) return format_number(cell, operations_per_s * 1e-12, "%.2f TFLOP/s");
+  return operations_per_s >= 1e9 ? format_number(cell, operations_per_s * 1e-9, "%.1f GFLOP/s")
+                                 : format_number(cell, operations_per_s * 1e-6, "%.1f MFLOP/s");
 }
 
 char *rl_format_age(char *cell, double seconds) {

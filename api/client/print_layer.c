@@ -64,7 +64,7 @@ static double floor_ratio(const cJSON *run) { return measured_value(run, "floor_
 static const column columns[] = {{"cold", cold_us, format_us, TIME_COLUMNS},
                                  {"warm", warm_us, format_us, TIME_COLUMNS},
                                  {"a token", token_us, format_us, TIME_COLUMNS},
-                                 {"of floor", floor_ratio, rl_format_percent, FLOOR_COLUMNS}};
+                                 {"floor", floor_ratio, rl_format_percent, FLOOR_COLUMNS}};
 enum {
   COLUMN_COUNT = sizeof columns / sizeof *columns,
   TABLE_COLUMNS = NAME_COLUMNS + 3 * TIME_COLUMNS + FLOOR_COLUMNS + GAIN_COLUMNS + BASE_COLUMNS + ERROR_COLUMNS

@@ -8,19 +8,13 @@
 
 /* --- values -------------------------------------------------------------------------------------------------------------- */
 
-static char *format_bytes(char *cell, double bytes) {
-  if (fabs(bytes) < 1024) return snprintf(cell, RL_CELL_SIZE, "%.0f B", bytes), cell;
-  if (fabs(bytes) < 1048576) return snprintf(cell, RL_CELL_SIZE, "%.1f KiB", bytes / 1024), cell;
-  return rl_format_bytes(cell, bytes);
-}
-
 /* Formats of values whose unit is `word` of rl_metric_unit_word. */
 static const struct {
   const char *word;
   double factor; /* from the unit of the value to the unit that `format` expects */
   rl_cell_format format;
 } formats[] = {{"ns", 1e-3, rl_format_us}, {"us", 1, rl_format_us},         {"ms", 1, rl_format_ms},
-               {"s", 1e3, rl_format_ms},   {"ratio", 1, rl_format_percent}, {"bytes", 1, format_bytes}};
+               {"s", 1e3, rl_format_ms},   {"ratio", 1, rl_format_percent}, {"bytes", 1, rl_format_bytes}};
 
 char *rl_metric_format(char *cell, const char *key, double value) {
   char unit[RL_METRIC_UNIT_SIZE];

@@ -98,6 +98,11 @@ static void test_cells_show_values_with_their_unit(void **state) {
   assert_string_equal(rl_format_us(cell, -3623.2), "-3.62 ms");
   assert_string_equal(rl_format_us(cell, -0.64), "-640.0 ns");
   assert_string_equal(rl_format_bytes(cell, 98.2 * 1048576), "98.2 MiB");
+  assert_string_equal(rl_format_bytes(cell, 1048575), "1024.0 KiB");
+  assert_string_equal(rl_format_bytes(cell, 32768), "32.0 KiB");
+  assert_string_equal(rl_format_bytes(cell, 512), "512 B");
+  assert_string_equal(rl_format_operations_per_s(cell, 999e9), "999.0 GFLOP/s");
+  assert_string_equal(rl_format_operations_per_s(cell, 33.07e6), "33.1 MFLOP/s");
   assert_string_equal(rl_format_bytes_per_s(cell, 4.5e12), "4.50 TB/s");
   assert_string_equal(rl_format_bytes_per_s(cell, 999e9), "999.0 GB/s");
   assert_string_equal(rl_format_bytes_per_s(cell, 41.2e6), "41.2 MB/s");
