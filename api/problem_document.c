@@ -70,17 +70,24 @@ rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error) {
                                   : RL_PROBLEM_INTERNAL;
 }
 
+/* Returns what the client can do. The messages of a full disk and of internal errors name files of the daemon, so only the log
+ * has them. */
+static const char *detail_of(rl_problem problem, const rl_error *err) {
+  if (problem == RL_PROBLEM_STORAGE_FULL)
+    return "Free space in the file system of the daemon's state folder, then send the request again.";
+  return problem == RL_PROBLEM_INTERNAL ? "The daemon's log has the reason." : err->message;
+}
+
 char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter_error) {
   const rl_problem_kind *kind = &rl_problem_kinds[problem];
   char type[96];
-  bool internal = problem == RL_PROBLEM_INTERNAL || problem == RL_PROBLEM_STORAGE_FULL;
   snprintf(type, sizeof type, "urn:rooflined:problem:%s", kind->code);
   cJSON *document = cJSON_CreateObject();
   cJSON_AddStringToObject(document, "type", type);
   cJSON_AddStringToObject(document, "title", kind->title);
   cJSON_AddNumberToObject(document, "status", kind->status);
   cJSON_AddStringToObject(document, "code", kind->code);
-  cJSON_AddStringToObject(document, "detail", internal ? "The daemon's log has the reason." : err->message);
+  cJSON_AddStringToObject(document, "detail", detail_of(problem, err));
   if (parameter_error) cJSON_AddStringToObject(document, "parameter", err->json_pointer + (err->json_pointer[0] == '/'));
   else if (err->domain == RL_INPUT || err->json_pointer[0] != '\0')
     cJSON_AddStringToObject(document, "pointer", err->json_pointer);

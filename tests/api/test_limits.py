@@ -464,6 +464,7 @@ def test_a_full_disk_refuses_submissions(start, small_disk):
         if len(times) == 5:
             break
     assert (response.status_code, response.json()["code"]) == (503, "storage_full")
+    assert response.json()["detail"].startswith("Free space")
     assert sorted(times)[len(times) // 2] < REFUSAL_LIMIT_S, times
     assert "SQL" not in response.text and "disk" not in response.text.replace("There is no space left", "")
     known = [item["id"] for item in own_daemon.get("/jobs?limit=500").json()["items"]]
