@@ -5,13 +5,14 @@
   { "warp_size", "device__attribute_warp_size" }
 
 const rl_rule rl_rules_launch[] = {
+    /* If DRAM is saturated, further multiprocessors would only share its bandwidth. */
     {.id = "launch_too_small",
-     .version = 1,
+     .version = 2,
      .section = "LaunchStats",
      .title = "Fewer blocks than multiprocessors",
      .cause = RL_CAUSE_GRID,
-     .inputs = {RL_INPUT_GRID_BLOCKS, RL_INPUT_SM_COUNT},
-     .condition = "blocks < sms",
+     .inputs = {RL_INPUT_GRID_BLOCKS, RL_INPUT_SM_COUNT, RL_INPUT_DRAM_PCT},
+     .condition = "blocks < sms && dram < " RL_TEXT(RL_SATURATED_PCT),
      .speedup = "100 * (1 - blocks / sms)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,

@@ -45,7 +45,8 @@ static const rule_case cases[] = {
     {"near_peak", "compute=75 memory=20", NAN, "compute=74.9"},
     {"low_utilization", "compute=59.9 memory=10", NAN, "compute=60"},
     {"dram_saturated", "dram=90 rate=4e12", NAN, "dram=74.9"},
-    {"launch_too_small", "blocks=33 sms=132", 75, "blocks=132"},
+    {"launch_too_small", "blocks=33 sms=132 dram=20", 75, "blocks=132"},
+    {"launch_too_small", "blocks=88 sms=132 dram=74.9", 100.0 / 3, "dram=75"}, /* decoding reads weights at DRAM's rate */
     {"partial_wave", "blocks=132 sms=132 waves=0.125 compute=20 memory=59.9", NAN, "waves=0.9"},
     {"partial_wave", "blocks=132 sms=132 waves=0.125 compute=20 memory=59.9", NAN, "blocks=131"},
     {"partial_wave", "blocks=132 sms=132 waves=0.125 compute=20 memory=59.9", NAN, "memory=60"},
