@@ -38,6 +38,20 @@ test('a row of a report has the unit of its value, also where Nsight Compute nam
   assert.equal(show.rowValue({ metric: 'smsp__pcsamp_warps_issue_stalled_wait', unit: 'inst', value: null }, 3), '3 samples');
 });
 
+test('the labels of an axis differ from each other', async () => {
+  const { tickLabels } = await import(pathToFileURL(path.join(process.env.ROOFLINED_SOURCE, 'web/lib/chart.js')));
+  const cases = [
+    [[34, 36, 38], show.ms, ['34.00 ms', '36.00 ms', '38.00 ms']],
+    [[2.544, 2.546, 2.548], show.ms, ['2.544 ms', '2.546 ms', '2.548 ms']],
+    [[2544, 2546, 2548], show.us, ['2.544 ms', '2.546 ms', '2.548 ms']],
+    [[0.98661, 0.98662, 0.98663], show.percent, ['98.661 %', '98.662 %', '98.663 %']],
+    [[0, 0.2, 0.4, 0.6, 0.8], show.count, ['0.0', '0.2', '0.4', '0.6', '0.8']],
+    [[64110000, 64115000], show.bytes, ['61.140 MiB', '61.145 MiB']],
+    [[5, 5], show.count, ['5', '5']], [[0], show.count, ['0']], [[], show.count, []],
+  ];
+  for (const [ticks, formatValue, labels] of cases) assert.deepEqual(tickLabels(ticks, formatValue), labels);
+});
+
 test('names of fields are words with the spelling of their terms', () => {
   const cases = { peak_memory_bytes: 'Peak memory', sm_clock_max_khz: 'SM clock max', l2_bytes: 'L2', uuid: 'UUID',
     cudnn: 'cuDNN', driver_cuda: 'Driver CUDA', epoch_ms_median: 'Epoch median', c: 'C' };

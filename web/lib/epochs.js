@@ -1,6 +1,6 @@
 // The epochs of a job's runs: two charts and an accessible table.
 import uPlot from '/vendor/uPlot.esm.js';
-import { axisStyle, cssVariable } from '/lib/chart.js';
+import { axisStyle, cssVariable, tickLabels } from '/lib/chart.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
@@ -29,7 +29,7 @@ function addChart(holder, runs, field, scale) {
     axes: [{ ...axis, splits: () => x.filter((epoch) => x.length <= 12 || epoch % Math.ceil(x.length / 12) === 0),
       values: (_, ticks) => ticks.map((tick) => (runs[0].epochs[tick]?.warmup ? 'warm-up' : String(tick))) },
       { ...axis, size: 62,
-        values: (_, ticks) => ticks.map((tick) => (field === 'epoch_ms' ? format.count(tick) : String(+tick.toFixed(2)))) }],
+        values: (_, ticks) => tickLabels(ticks, field === 'epoch_ms' ? format.count : (tick) => String(+tick.toFixed(2))) }],
     series: [{ label: 'epoch' }, ...runs.map((run, index) => ({
       label: run.variant, stroke: cssVariable(`--run-${index % 4}`), width: 2,
       points: { show: true, size: 7, fill: cssVariable(`--run-${index % 4}`) },

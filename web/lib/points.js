@@ -1,6 +1,6 @@
 // A chart with one value for each run, with a tooltip.
 import uPlot from '/vendor/uPlot.esm.js';
-import { axisStyle, cssVariable, fitLabels } from '/lib/chart.js';
+import { axisStyle, cssVariable, fitLabels, tickLabels } from '/lib/chart.js';
 import { createElement } from '/lib/dom.js';
 
 const HEIGHT = 260;
@@ -84,7 +84,7 @@ export function drawPoints(holder, points, formatValue, fromZero = false) {
     bands: [{ series: [4, 3], fill: cssVariable('--band') }],
     axes: [{ ...axis, space: 70, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500],
       values: (_, ticks) => ticks.map((tick) => points[tick]?.name ?? '') },
-      { ...axis, size: fitLabels, values: (_, ticks) => ticks.map((tick) => formatValue(tick) ?? '') }],
+      { ...axis, size: fitLabels, values: (_, ticks) => tickLabels(ticks, formatValue) }],
     series: [{}, { stroke: colour, width: 2, spanGaps: true, points: dots(colour, points.length <= MAX_POINTS_WITH_DOTS) },
       { stroke: 'transparent', points: dots(cssVariable('--bad')) }, bandEdge, bandEdge],
   }, [points.map((_, index) => index), valuesWhere(false), valuesWhere(true), bandValues(0), bandValues(1)], holder);
