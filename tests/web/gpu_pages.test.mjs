@@ -149,6 +149,24 @@ test('long names of kernels hide no numbers of the timeline', async () => {
   await page.close();
 });
 
+test('the table of kernels fits a window of 1280 pixels, also with long names', async () => {
+  const page = await openPage('about:blank');
+  for (const name of ['MNIST with cuDNN, one launch a layer', 'Layer, decode', 'Ten kernels of our model']) {
+    await page.goto(`${daemon.url}/job.html?id=${ids.jobs[name]}`);
+    await page.locator('body[data-loaded]').waitFor();
+    const [content, visible] = await page.locator('#kernels .scroll').evaluate((part) => [part.scrollWidth, part.clientWidth]);
+    assert.ok(content <= visible, `${name}: ${content} of ${visible} pixels`);
+  }
+  await page.close();
+});
+
+test('a roofline without counted operations says so', async () => {
+  const page = await openPage(`${daemon.url}/report.html?run=${ids.runs['MNIST with cuDNN, one launch a layer'].fp32}`);
+  await page.locator('body[data-loaded]').waitFor();
+  assert.match(await page.locator('#roofline').innerText(), /FP64 operations were not counted; the set full counts/);
+  await page.close();
+});
+
 test('no scrollable part of a job is empty', async () => {
   const page = await openPage(`${daemon.url}/job.html?id=${ids.jobs['MNIST, main job']}`);
   await page.locator('body[data-loaded]').waitFor();
