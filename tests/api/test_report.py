@@ -405,6 +405,15 @@ def test_a_run_without_counters_has_a_reason(daemon, finished):
         assert (kernel["sections"], kernel["reason"]) == (None, reason)
 
 
+def test_a_run_of_a_job_that_ended_early_has_this_reason(daemon):
+    job_id = daemon.submit({"kind": "train", "epochs": 1000, "device": "cpu"})
+    daemon.call("DELETE", f"/jobs/{job_id}")
+    daemon.wait(job_id)
+    run = daemon.get(f"/jobs/{job_id}").json()["runs"][0]["id"]
+    reason = "the job was cancelled before a pass of this run was completed"
+    assert daemon.get(f"/runs/{run}/report").json()["counters_reason"] == reason
+
+
 def test_a_run_without_recorded_kernels_has_a_reason(daemon):
     job_id = daemon.run({"kind": "kernel", "kernel": "relu", "dtype": "fp32", "shape": {"n": 100}, "samples": 2, "device": "cpu"})
     run = daemon.get(f"/jobs/{job_id}/results").json()["runs"][0]["run"]

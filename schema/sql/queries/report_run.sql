@@ -13,7 +13,11 @@ SELECT json_object(
       'device_properties', stored_json(device_row.properties),
     'commit', coalesce(counters.git_commit, timing.git_commit, activity.git_commit),
     'at', coalesce(utc_text(counters.finished_ns), utc_text(timing.finished_ns), utc_text(activity.finished_ns)),
-    'counters_reason', CASE WHEN counters.id IS NULL THEN 'the job did not ask for the counters pass'
+    'counters_reason', CASE WHEN job.state IN ('failed', 'cancelled') AND NOT EXISTS (SELECT 1 FROM passes pass
+                              WHERE pass.run_id = run.id AND pass.state = 'completed')
+                            THEN iif(job.state = 'failed', 'the job failed before a pass of this run was completed; GET /jobs/'
+                              || job.id || ' says why', 'the job was cancelled before a pass of this run was completed')
+                            WHEN counters.id IS NULL THEN 'the job did not ask for the counters pass'
                             WHEN counters.state = 'unavailable' THEN counters.reason
                             WHEN counters.state <> 'completed' THEN 'the counters pass is ' || counters.state END,
     'cache', iif(job.profile IS NOT NULL, coalesce(job.profile ->> '$.cache', 'full'), NULL), -- old profiles lack the key
