@@ -361,14 +361,15 @@ void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   rl_print_cell(out, "intervals", INTERVALS_COLUMNS);
   fputs("  longest\n", out);
   cJSON_ArrayForEach (item, rl_json_at(timeline, "classes")) print_time_class(out, item);
+  if (incomplete_reason[0] != '\0') fprintf(out, "— causes are unknown: %s\n", incomplete_reason);
+  if (cJSON_GetArraySize(rl_json_at(timeline, "findings")) > 0) fputc('\n', out);
+  cJSON_ArrayForEach (item, rl_json_at(timeline, "findings")) rl_print_finding(out, rl_finding_mark(item), item);
   print_window_parts(out, "phase", rl_json_at(timeline, "phases"), "phase", "(without a phase)");
   print_window_parts(out, "NVTX range", rl_json_at(timeline, "ranges"), "name", "(outside of ranges)");
   print_queue(out, rl_json_at(timeline, "queue"));
   print_path(out, timeline);
   print_independent_launches(out, rl_json_at(timeline, "independent_launches"));
-  if (incomplete_reason[0] != '\0') fprintf(out, "— causes are unknown: %s\n", incomplete_reason);
   fputc('\n', out);
-  cJSON_ArrayForEach (item, rl_json_at(timeline, "findings")) rl_print_finding(out, "!", item);
 }
 
 /* --- the comparison ---------------------------------------------------------------------------------------------------- */

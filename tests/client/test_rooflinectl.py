@@ -463,6 +463,21 @@ def test_timelines_are_printed_and_compared(daemon):
     assert max(map(len, out.splitlines())) <= 100
 
 
+def test_the_short_report_of_a_trace_with_many_ranges_has_its_findings(tmp_path):
+    """The trace of a training step with torch.profiler has more NVTX ranges than the report has lines."""
+    imports = Daemon(tmp_path)
+    try:
+        out, _ = ctl("--json", "import", str(SOURCE / "tests/data/traces/training.json.gz"), url=imports.url)
+        run = json.loads(ctl("--json", "list", url=imports.url)[0])["items"][0]["runs"][0]["id"]
+        timeline = json.loads(ctl("--json", "report", str(run), url=imports.url)[0])["timeline"]
+        out, _ = ctl("report", str(run), url=imports.url)
+    finally:
+        imports.stop()
+    titles = [finding["title"] for finding in timeline["findings"]]
+    assert len(titles) >= 4 and re.findall(r"^[!·] (.*?) \(Timeline", out, re.M) == titles, out
+    assert len(out.splitlines()) <= 60 and out.index(titles[-1]) < out.index("NVTX range")
+
+
 def test_independent_launches_are_printed(tmp_path):
     (tmp_path / "rooflined.db").write_bytes(lzma.decompress((SOURCE / "tests/data/h200.sqlite.xz").read_bytes()))
     h200 = Daemon(tmp_path)
