@@ -141,11 +141,11 @@ def host():
 
 
 def run_steps(host, folder, steps, budget_s=60, lines=None):
-    """Returns whether no step failed, and the steps' results. Printed lines go to `lines`."""
+    """Returns whether the session's exit status is 0, and the steps' results. Printed lines go to `lines`."""
     results = runner.Results(folder / "results.json", "abc")
-    passed = runner.run_steps(steps, host if isinstance(host, list) else [host], folder, budget_s, results,
+    status = runner.run_steps(steps, host if isinstance(host, list) else [host], folder, budget_s, results,
                               print_line=(lines.append if lines is not None else lambda _: None))
-    return passed, json.loads((folder / "results.json").read_text())["steps"]
+    return status == 0, json.loads((folder / "results.json").read_text())["steps"]
 
 
 def step(name, run, expected_s=0, limit_s=30, shares_gpu=False, uses_counters=False):
@@ -170,6 +170,19 @@ def test_a_step_passes_fails_is_skipped_or_raises(host, tmp_path):
         "broken": ("failed", "ValueError: of no use")}
     assert found["broken"]["rows"] == [{"kept": 1}]
     assert (tmp_path / "logs.tar.gz").exists()
+
+
+def test_an_unmet_target_does_not_fail_its_step(host, tmp_path):
+    slow = step("slow", lambda c: iter([runner.check("right", True), runner.target("within 3 ms", True, 2),
+                                        runner.target("within 2 ms", False, 2.5)]))
+    wrong = step("wrong", lambda c: iter([runner.check("right", False), runner.target("within 2 ms", False, 2.5)]))
+    results = runner.Results(tmp_path / "results.json", "abc")
+    statuses = [runner.run_steps(steps, [host], tmp_path, 60, results, lambda _: None) for steps in ([slow], [slow, wrong])]
+    assert statuses == [runner.EXIT_UNMET, runner.EXIT_FAILED]
+    assert {name: (results.steps[name]["state"], results.steps[name]["reason"]) for name in results.steps} == {
+        "slow": ("unmet", "within 2 ms: 2.5"), "wrong": ("failed", "right")}
+    assert results.is_done("slow") and not results.is_done("wrong")
+    assert "| within 2 ms | **no** | 2.5 |" in tables.step_text("memory", results.steps["slow"])
 
 
 def test_a_hung_step_is_killed_with_its_children_and_keeps_its_rows(host, tmp_path):
@@ -315,7 +328,7 @@ def test_the_best_engine_is_compared_with_the_targets(monkeypatch):
     rows = [{"engine": engine, "batch": 64, "precision": "fp16", "epoch_ms_median": ms}
             for engine, ms in (("fused", 35.3), ("persistent", 15.5))]
     found = list(training.compare_with_targets(rows))
-    assert [row["holds"] for row in found if "check" in row] == [False, True]
+    assert [row["met"] for row in found if "target" in row] == [False, True]
     steps = {"training": {"rows": found, "commit": "abc", "at": "now"}}
     assert "| 64 | fp16 | persistent | 15.5 | 16 | yes | 14 |" in tables.fill_page("<!-- targets -->\n<!-- /targets -->\n", steps)
 
@@ -562,8 +575,8 @@ def test_the_layer_and_torch_are_timed_in_alternation():
         rows = list(layer.compare_with_torch(types.SimpleNamespace(run_results=run_results), torch, "prefill",
                                              {"dtype": "fp16", "tokens": 2048}))
         torch.stdin.close()
-    (check,) = (row for row in rows if "check" in row)
-    assert check["measured"] == [1.11, pytest.approx(101 / 99)] and not check["holds"]
+    (target,) = (row for row in rows if "target" in row)
+    assert target["measured"] == [1.11, pytest.approx(101 / 99)] and not target["met"]
     shown = tables.layer(rows)
     assert "| prefill | fp16 | pytorch 2.11.0, eager | 300 | 290 |" in shown
     assert "| prefill | fp16 | pytorch 2.11.0, compile cudnn,separate | 111 | 101 |" in shown

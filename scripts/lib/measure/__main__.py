@@ -4,9 +4,9 @@ Runs the measurement steps, by default all of them by priority, without a networ
 Writes to DIR: results.json (every number of every step), logs.tar.gz and summary.md. scripts/tables.py makes the tables of
 docs/measurements from results.json. A step whose expected duration exceeds the remaining budget is recorded as "not run".
 --device gpu0, the default, runs steps concurrently on all visible GPUs, and --device gpu1 runs them only on the second. The
-exit status is 1 when a step failed.
+exit status is 1 when a step failed, and 3 when none failed but a measurement missed its target (state "unmet").
 
---keep FILE takes over from FILE the results of the steps that passed at this commit, and writes all results to FILE at the end,
+--keep FILE takes over from FILE the results of the steps that this commit completed, and writes all results to FILE at the end,
 so the same command continues an earlier session."""
 import argparse
 import pathlib
@@ -49,12 +49,12 @@ def main():
     if options.keep and pathlib.Path(options.keep).exists():
         shutil.copy(options.keep, results_file)
     results = runner.Results(results_file, hosts[0].commit)
-    succeeded = runner.run_steps(list(steps.values()), hosts, out, options.budget_s, results)
+    status = runner.run_steps(list(steps.values()), hosts, out, options.budget_s, results)
     shutil.rmtree(out / "logs", ignore_errors=True)  # logs.tar.gz has them
     (out / "summary.md").write_text(summary(results.commit, results.steps))
     if options.keep:
         shutil.copy(results_file, options.keep)
-    return 0 if succeeded else 1
+    return status
 
 
 sys.exit(main())

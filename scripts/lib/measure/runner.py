@@ -4,7 +4,9 @@ On a GPU, steps run one after the other; steps that neither time nor count anyth
 separate Host (host.py). Several GPUs run steps concurrently, but only one step at a time uses hardware counters, because all
 GPUs of the machine share them.
 
-A step is a generator of rows (dictionaries). A row with "check" and "holds" is a verified claim; all others are measurements.
+A step is a generator of rows (dictionaries). A row with "check" and "holds" is a verified claim: a step in which one does not
+hold has failed. A row with "target" and "met" compares a measurement with the value that we want: a step with an unmet target
+is complete. All other rows are measurements.
 Rows are written as they are produced, so a step that reaches its time limit keeps its rows. Results stores the rows of all
 steps as one JSON document."""
 import collections
@@ -19,13 +21,20 @@ import traceback
 
 from .host import Skip
 
-DONE_STATES = ("passed", "skipped")  # a step in one of these states is not run again
-EXIT_SKIPPED = 77
+UNMET = "unmet"  # state of a step that measured everything, but a target is not met
+DONE_STATES = ("passed", UNMET, "skipped")  # a step in one of these states is not run again
+EXIT_SKIPPED = 77  # of the process of a step
+EXIT_FAILED, EXIT_UNMET = 1, 3  # of a session: a step failed or was cut off; no step failed, but a target is not met
 
 
 def check(claim, holds, measured=None):
     """Returns the row of a verified claim. measured: the value on which the result of the check depends."""
     return {"check": claim, "holds": bool(holds), "measured": measured}
+
+
+def target(claim, met, measured):
+    """Returns the row of a target, such as the duration that an epoch should have."""
+    return {"target": claim, "met": bool(met), "measured": measured}
 
 
 # shares_gpu: the step may run beside other steps with shares_gpu on one GPU. uses_counters: no other step, on any GPU of the
@@ -148,7 +157,8 @@ class RunningStep:
             return "failed", reason or "; ".join(failed_checks), rows
         if any(row.get("partial") for row in rows):
             return "partial", next(row["partial"] for row in rows if row.get("partial")), rows
-        return "passed", "", rows
+        unmet = [f"{row['target']}: {row['measured']}" for row in rows if "target" in row and not row["met"]]
+        return (UNMET, "; ".join(unmet), rows) if unmet else ("passed", "", rows)
 
 
 def next_step(host, waiting, running):
@@ -162,8 +172,8 @@ def next_step(host, waiting, running):
 
 
 def run_steps(steps, hosts, out, budget_s, results, print_line=print):
-    """Runs as many steps as the time budget allows; omits steps that already passed or were skipped in an earlier session.
-    Returns True if no step failed or was cut off."""
+    """Runs as many steps as the time budget allows; omits steps that an earlier session completed. Returns the exit status: 0,
+    EXIT_FAILED or EXIT_UNMET."""
     begin, logs, running = time.monotonic(), pathlib.Path(out) / "logs", []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     waiting = [step for step in steps if not results.is_done(step.name)]
@@ -200,7 +210,8 @@ def run_steps(steps, hosts, out, budget_s, results, print_line=print):
     finally:  # if a signal ends this process, the rows of the running steps are kept
         for item in running:
             finish(item)
-    return not any(results.steps[step.name]["state"] in ("failed", "cut off") for step in steps)
+    states = {results.steps[step.name]["state"] for step in steps}
+    return EXIT_FAILED if states & {"failed", "cut off"} else EXIT_UNMET if UNMET in states else 0
 
 
 def archive_logs(folder, archive):

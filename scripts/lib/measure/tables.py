@@ -412,9 +412,10 @@ def table_of(step):
     return TABLES[step.partition(":")[0]]
 
 
-def checks(rows):
-    return table(["check", "holds", "measured"],
-                 [[row["check"], "yes" if row["holds"] else "**no**", str(row["measured"])] for row in rows if "check" in row])
+def claims(rows, claim, result):
+    """Returns the table of the rows that runner.check (claim "check", result "holds") or runner.target ("target", "met") made."""
+    return table([claim, result, "measured"],
+                 [[row[claim], "yes" if row[result] else "**no**", str(row["measured"])] for row in rows if claim in row])
 
 
 def steps_table(steps):
@@ -425,7 +426,7 @@ def steps_table(steps):
 
 def step_text(name, step):
     parts = [f"## {name}", f"Commit {step['commit']}, {step['at']}, {step['state']}.", table_of(name)(step["rows"]),
-             checks(step["rows"])]
+             claims(step["rows"], "check", "holds"), claims(step["rows"], "target", "met")]
     return "\n\n".join(part for part in parts if part)
 
 

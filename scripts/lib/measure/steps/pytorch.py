@@ -7,7 +7,7 @@ import sys
 from ..daemon import Daemon, Failed
 from ..host import SOURCE, Skip
 from ..numbers import difference_of_means
-from ..runner import check
+from ..runner import check, target
 from . import programs
 
 
@@ -46,8 +46,8 @@ def compare_times(row, our_ms):
     precision, ratio = row["precision"], row["epoch_device_ms_median"] / our_ms[row["precision"]]
     yield {"precision": precision, "times_faster_than_compile": ratio}
     if precision in MIN_SPEEDUP:
-        yield check(f"{precision}: {MIN_SPEEDUP[precision]} times as fast as PyTorch's compiled graph",
-                    ratio >= MIN_SPEEDUP[precision], ratio)
+        yield target(f"{precision}: {MIN_SPEEDUP[precision]} times as fast as PyTorch's compiled graph",
+                     ratio >= MIN_SPEEDUP[precision], ratio)
 
 
 def stream_json_lines(context, command, log_name):

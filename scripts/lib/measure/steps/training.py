@@ -6,7 +6,7 @@ import urllib.error
 
 from ..daemon import Daemon, Failed, measurement
 from ..host import SOURCE
-from ..runner import check
+from ..runner import check, target
 from . import programs
 
 PURPOSES = ("dataset", "weights", "activations", "workspace")
@@ -73,8 +73,8 @@ def job_checks(run, is_gpu):
     yield check(f"{name}: no epoch is suspect", not any(epoch["suspect"] for epoch in run["epochs"]))
     if is_gpu:
         summary = run["summary"]
-        yield check(f"{name}: median epoch within {JOB_TARGETS_MS[name]} ms", summary["epoch_ms_median"] <= JOB_TARGETS_MS[name],
-                    summary["epoch_ms_median"])
+        yield target(f"{name}: median epoch within {JOB_TARGETS_MS[name]} ms", summary["epoch_ms_median"] <= JOB_TARGETS_MS[name],
+                     summary["epoch_ms_median"])
         yield check(f"{name}: accuracy", summary["test_accuracy_ratio"] >= MIN_JOB_ACCURACY, summary["test_accuracy_ratio"])
 
 
@@ -102,14 +102,14 @@ def epochs(context):
 
 
 def compare_with_targets(rows):
-    for (batch, precision), (target, next_target) in EPOCH_TARGETS_MS.items():
+    for (batch, precision), (target_ms, next_target_ms) in EPOCH_TARGETS_MS.items():
         candidates = [row for row in rows if (row["batch"], row["precision"]) == (batch, precision)]
         best = min(candidates, key=lambda row: row["epoch_ms_median"], default={"engine": None, "epoch_ms_median": None})
         ms = best["epoch_ms_median"]
-        met = ms is not None and ms <= target
-        yield {"batch": batch, "precision": precision, "best_engine": best["engine"], "best_ms": ms, "target_ms": target,
-               "met": met, "next_target_ms": next_target}
-        yield check(f"{precision}, batch {batch}: the best engine within {target} ms", met, ms)
+        met = ms is not None and ms <= target_ms
+        yield {"batch": batch, "precision": precision, "best_engine": best["engine"], "best_ms": ms, "target_ms": target_ms,
+               "met": met, "next_target_ms": next_target_ms}
+        yield target(f"{precision}, batch {batch}: the best engine within {target_ms} ms", met, ms)
 
 
 IMAGES = 60000
@@ -151,15 +151,15 @@ def memory(context):
                 memory_bytes[row["engine"], row["batch"], row["precision"]] = row["besides_dataset_bytes"]
             yield row
     if host.is_gpu:
-        for precision, target in MEMORY_TARGETS_BYTES.items():
+        for precision, limit_bytes in MEMORY_TARGETS_BYTES.items():
             measured = min((size for (_, *key), size in memory_bytes.items() if key == [64, precision]), default=None)
-            holds = measured is not None and measured <= target
-            yield check(f"{precision}, batch 64: within {target / 1e6:.0f} MB", holds, measured)
+            yield target(f"{precision}, batch 64: within {limit_bytes / 1e6:.0f} MB",
+                         measured is not None and measured <= limit_bytes, measured)
         for engine in {engine for engine, *_ in memory_bytes}:
             half, full = (memory_bytes.get((engine, 4096, precision)) for precision in ("fp16", "fp32"))
             if half and full:
-                yield check(f"{engine}, batch 4096: FP16 at most {MAX_FP16_RATIO} of FP32", half / full <= MAX_FP16_RATIO,
-                            half / full)
+                yield target(f"{engine}, batch 4096: FP16 at most {MAX_FP16_RATIO} of FP32", half / full <= MAX_FP16_RATIO,
+                             half / full)
 
 
 MAX_TIMELINE_ITEMS = 100000
@@ -211,8 +211,8 @@ def traced(context):
     for (engine, precision, batch), values in ratios.items():
         if engine != "persistent":
             median = statistics.median(values)
-            yield check(f"{engine}, {precision}, batch {batch}: a traced epoch takes at most {MAX_PERTURBATION_RATIO} times as "
-                        "long", median <= MAX_PERTURBATION_RATIO, median)
+            yield target(f"{engine}, {precision}, batch {batch}: a traced epoch takes at most {MAX_PERTURBATION_RATIO} times as "
+                         "long", median <= MAX_PERTURBATION_RATIO, median)
 
 
 def added_us_by_kernel(activities):
