@@ -52,9 +52,6 @@ static bool is_storage_full(const rl_error *err) {
          (err->domain == RL_ERRNO && (err->code == ENOSPC || err->code == EDQUOT));
 }
 
-/* Returns whether another program holds a lock on the database. */
-static bool is_storage_locked(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_LOCKED; }
-
 rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error) {
   if (err->domain == RL_INPUT)
     return parameter_error                ? RL_PROBLEM_INVALID_PARAMETER
@@ -65,9 +62,9 @@ rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error) {
       if (rl_problem_kinds[i].status == err->code) return (rl_problem)i;
   if (err->domain == RL_SUITE) return (rl_problem)(RL_PROBLEM_SUITE_RUN_ENDED + err->code - RL_SUITE_ENDED);
   if (err->domain == RL_LIMIT) return err->code == RL_LIMIT_DEADLINE ? RL_PROBLEM_DEADLINE : RL_PROBLEM_BUSY;
-  return is_storage_full(err)     ? RL_PROBLEM_STORAGE_FULL
-         : is_storage_locked(err) ? RL_PROBLEM_STORAGE_LOCKED
-                                  : RL_PROBLEM_INTERNAL;
+  return is_storage_full(err)        ? RL_PROBLEM_STORAGE_FULL
+         : rl_is_storage_locked(err) ? RL_PROBLEM_STORAGE_LOCKED
+                                     : RL_PROBLEM_INTERNAL;
 }
 
 /* Returns what the client can do. The messages of a full disk and of internal errors name files of the daemon, so only the log

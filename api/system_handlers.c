@@ -76,8 +76,8 @@ int rl_handle_get_health(rl_http_request *request, rl_error *err) {
  * RL_HTTP 503, except for a locked database and a full disk, which have separate problem codes. */
 static int check_storing(rl_http_request *request, rl_error *err) {
   if (rl_queue_check_results_are_stored(request->server->queue, err) >= 0) return 0;
-  bool has_code = err->domain == RL_STORAGE && (err->code == RL_STORAGE_LOCKED || err->code == RL_STORAGE_FULL);
-  if (!has_code) {
+  const bool is_full = err->domain == RL_STORAGE && err->code == RL_STORAGE_FULL;
+  if (!rl_is_storage_locked(err) && !is_full) {
     err->domain = RL_HTTP;
     err->code = 503;
   }

@@ -253,8 +253,7 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
 
 /* Returns whether SIGTERM or SIGINT has ended the start while it listed devices or waited for the database's lock. */
 static bool is_caused_by_stop(const rl_error *err) {
-  const bool is_locked = err->domain == RL_STORAGE && err->code == RL_STORAGE_LOCKED;
-  return (err->domain == RL_ERRNO && err->code == EINTR) || (is_locked && rl_stop_signal_is_pending());
+  return (err->domain == RL_ERRNO && err->code == EINTR) || (rl_is_storage_locked(err) && rl_stop_signal_is_pending());
 }
 
 int main(int argc, char **argv) {

@@ -66,6 +66,8 @@ int rl_wrap(rl_error *err, const char *format, ...) {
   return -1;
 }
 
+bool rl_is_storage_locked(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_LOCKED; }
+
 const char *rl_domain_name(rl_error_domain domain) {
   switch (domain) {
     case RL_OK: return "ok";

@@ -4,6 +4,8 @@
 #ifndef RL_BASE_ERROR_H
 #define RL_BASE_ERROR_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -49,7 +51,7 @@ typedef enum rl_suite_code {
 
 typedef enum rl_storage_code {
   RL_STORAGE_FULL = 1,    /* no space left on the disk: HTTP 503 */
-  RL_STORAGE_LOCKED,      /* another process has locked the database for writing: HTTP 503 */
+  RL_STORAGE_LOCKED,      /* another program or thread holds the lock for writing: HTTP 503 */
   RL_STORAGE_CONSTRAINT,  /* a value violates a constraint of its table */
   RL_STORAGE_DENIED,      /* no permission for the file */
   RL_STORAGE_DAMAGED,     /* the file is not a database, or it is corrupt */
@@ -76,6 +78,8 @@ int rl_fail_at(rl_error *err, const char *pointer, const char *format, ...) __at
 int rl_fail_errno(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prepends the formatted text and ": " to the message of err. Returns -1. */
 int rl_wrap(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Returns whether another program, or another thread of the daemon, holds the lock that a write to the database needs. */
+bool rl_is_storage_locked(const rl_error *err);
 /* Returns "sys", "input", "cuda" and so on. */
 const char *rl_domain_name(rl_error_domain domain);
 

@@ -139,12 +139,10 @@ static int lock_writer(rl_store *store, rl_error *err) {
   return rl_fail(err, RL_STORAGE, RL_STORAGE_LOCKED, "cannot use the database: other threads held the writer for 1 s: try again");
 }
 
-static bool is_locked(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_LOCKED; }
-
 static void pause_for_lock(void) { nanosleep(&(struct timespec){.tv_nsec = BEGIN_PAUSE_NS}, NULL); }
 
 bool rl_store_should_retry_at_start(const rl_error *err, int64_t begin_ns) {
-  if (!is_locked(err) || rl_monotonic_ns() - begin_ns >= START_WAIT_NS || rl_stop_signal_is_pending()) return false;
+  if (!rl_is_storage_locked(err) || rl_monotonic_ns() - begin_ns >= START_WAIT_NS || rl_stop_signal_is_pending()) return false;
   pause_for_lock();
   return true;
 }
@@ -175,7 +173,7 @@ int rl_store_begin_transaction(rl_store *store, rl_error *err) {
   rl_error reason;
   if (lock_writer(store, err) < 0) return -1;
   while (try_to_begin(store, &reason) < 0) {
-    if (!is_locked(&reason) || rl_monotonic_ns() - record_lock_refusal(store) >= store->write_wait_ms * 1000000) {
+    if (!rl_is_storage_locked(&reason) || rl_monotonic_ns() - record_lock_refusal(store) >= store->write_wait_ms * 1000000) {
       if (err != NULL) *err = reason;
       return -1;
     }

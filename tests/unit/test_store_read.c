@@ -524,9 +524,7 @@ typedef struct thread_work {
 
 /* Returns whether a write failed because other threads held the writer for a second, which can happen on a busy machine. Such a
  * write has changed nothing, so the caller repeats it. */
-static bool must_repeat(int rc, const rl_error *error) {
-  return rc < 0 && error->domain == RL_STORAGE && error->code == RL_STORAGE_LOCKED;
-}
+static bool must_repeat(int rc, const rl_error *error) { return rc < 0 && rl_is_storage_locked(error); }
 
 static void *write_jobs(void *context) {
   thread_work *work = context;
