@@ -2,6 +2,7 @@
 
 import contextlib
 import lzma
+import os
 import pathlib
 import subprocess
 import sys
@@ -18,8 +19,12 @@ from digits import mnist  # noqa: E402
 
 @pytest.fixture(scope="session")
 def contract():
-    """The checker of requests and responses against schema/openapi.json (contract.py)."""
-    return Contract(DOCUMENT)
+    """The checker of requests and responses against schema/openapi.json (contract.py). At the end of the session, its coverage is
+    written to the file $ROOFLINED_API_COVERAGE, if that variable is set."""
+    checker = Contract(DOCUMENT)
+    yield checker
+    if file := os.environ.get("ROOFLINED_API_COVERAGE"):
+        checker.write_coverage(pathlib.Path(file))
 
 
 @pytest.fixture(scope="session")

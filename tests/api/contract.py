@@ -125,3 +125,12 @@ class Contract:
             if status != "default"
         }
         return documented - self.seen
+
+    def write_coverage(self, path):
+        """Writes what the tests of this process exercised, for the process that checks the coverage of the whole suite."""
+        path.write_text(json.dumps({"seen": sorted(self.seen), "problem_codes": sorted(self.problem_codes)}))
+
+    def add_coverage(self, path):
+        coverage = json.loads(path.read_text())
+        self.seen |= {tuple(pair) for pair in coverage["seen"]}
+        self.problem_codes |= set(coverage["problem_codes"])
