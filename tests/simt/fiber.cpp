@@ -8,14 +8,17 @@ uint3 threadIdx, blockIdx;
 namespace simt {
 
 /* simt_switch(save, to): pushes the callee-saved registers (System V ABI, x86-64) on the current stack, stores the stack pointer
- * in *save, and pops the same registers from the stack `to`. */
+ * in *save, and pops the same registers from the stack `to`. It jumps to the return address, because the processor would predict
+ * that `ret` returns to the caller on the other stack. */
 extern "C" void simt_switch(void **save, void *to);
 asm(".text\n.globl simt_switch\n.type simt_switch, @function\nsimt_switch:\n"
     "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
     "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
-    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n.size simt_switch, .-simt_switch\n");
+    "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\npop %rcx\njmp *%rcx\n.size simt_switch, .-simt_switch\n");
 
-enum : size_t { STACK_BYTES = 128 << 10, CANARY = 0x5aa5c33cf00f1ee1 };
+/* If the size were a power of two, the tops of all stacks would share a few sets of the caches, and each switch of threads would
+ * wait for memory. An odd number of further cache lines spreads them over all sets. */
+enum : size_t { CACHE_LINE = 64, STACK_BYTES = (128 << 10) + 9 * CACHE_LINE, CANARY = 0x5aa5c33cf00f1ee1 };
 static pool stacks = {STACK_BYTES};
 
 static struct { /* stack of the caller of launch() */
