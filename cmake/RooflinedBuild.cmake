@@ -40,7 +40,7 @@ target_compile_options(rl_flags INTERFACE
     -Wno-missing-field-initializers -Wno-format-truncation
     -fno-omit-frame-pointer -ffp-contract=off>
   $<$<AND:$<BOOL:${RL_WERROR}>,$<COMPILE_LANGUAGE:C>>:-Werror>
-  $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -Xcompiler=-Wall --compress-mode=size ${RL_CUDA_CODE}>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -Xcompiler=-Wall --compress-mode=${RL_CUDA_COMPRESSION} ${RL_CUDA_CODE}>)
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug" AND RL_SANITIZE STREQUAL "")
   target_compile_options(rl_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-D_FORTIFY_SOURCE=2 -fstack-protector-strong>)
 endif()
