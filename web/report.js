@@ -9,7 +9,7 @@ import { drawKernelVerdicts } from '/lib/kernel_verdicts.js';
 import { accessTable } from '/lib/memory.js';
 import { drawMemoryChart } from '/lib/memory_chart.js';
 import { drawProblem, showErrors } from '/lib/problem.js';
-import { drawClockNote, drawRoofline, roofName } from '/lib/roofline.js';
+import { drawClockNote, drawRoofline, hasRoofline, roofName } from '/lib/roofline.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks, tableOf } from '/lib/sections.js';
 import { drawSeries } from '/lib/series.js';
 import { postedCode } from '/lib/source.js';
@@ -58,8 +58,8 @@ function drawHead(report, kernel) {
   byId('job-link').href = `/job.html?id=${report.job}`;
   byId('job-link').textContent = `Job ${report.job}`;
   byId('job-link').hidden = false;
-  byId('verdict').textContent = kernel.verdict.message;
-  byId('verdict-advice').textContent = (kernel.library ?? kernel.verdict).advice ?? '';
+  byId('verdict').textContent = kernel.sections === null ? `No verdict: ${kernel.reason}.` : kernel.verdict.message;
+  byId('verdict-advice').textContent = kernel.sections === null ? '' : (kernel.library ?? kernel.verdict).advice ?? '';
   byId('kernel-properties').replaceChildren(
     durationProperty(kernel),
     property('Grid', format.dimensions(kernel.grid), kernel.reason),
@@ -222,6 +222,7 @@ async function load(requested) {
   drawLinks(job);
   drawKernelVerdicts(run, verdicts, ordinal);
   drawFindings(kernel.findings);
+  byId('roofline').hidden = !hasRoofline(kernel.roofline);
   drawRoofline(kernel.roofline);
   drawRoofs(kernel.roofline);
   await drawClockNote(kernel.roofline, report.device, rowOf(kernel, 'gpc__cycles_elapsed.avg.per_second')?.value ?? null);

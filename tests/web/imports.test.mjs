@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
-import { daemon, ignoreBrowserErrors, openJobForm, takeScreenshot } from './harness.mjs';
+import { readFileSync } from 'node:fs';
+import { daemon, fitsWidth, ignoreBrowserErrors, openJobForm, openPage, takeScreenshot, waitForEnd } from './harness.mjs';
 
 const traces = path.join(process.env.ROOFLINED_SOURCE, 'tests/fuzz');
 
@@ -27,6 +28,22 @@ for (const [file, format] of [['kineto/steps.json.gz', 'kineto'], ['nsys/steps.s
     await page.close();
   });
 }
+
+test('the report of a trace of PyTorch has findings, and no part that needs counters', async () => {
+  const body = readFileSync(path.join(process.env.ROOFLINED_SOURCE, 'tests/data/traces/training.json.gz'));
+  const { id } = await (await fetch(`${daemon.url}/imports?file_name=training.json.gz`, { method: 'POST', body })).json();
+  const job = await waitForEnd(id);
+  for (const width of [1440, 390]) {
+    const page = await openPage(`${daemon.url}/report.html?run=${job.runs[0].id}`, { viewport: { width, height: 900 } });
+    await page.locator('body[data-loaded]').waitFor();
+    assert.equal(await page.locator('#verdict').innerText(), 'No verdict: an imported trace has no hardware counters.');
+    assert.equal(await page.locator('#verdict-advice').innerText(), '');
+    assert.ok(await page.locator('#run-finding-list > li').count() >= 4);
+    for (const part of ['#kernels', '#roofline']) assert.equal(await page.locator(part).isVisible(), false, part);
+    assert.ok(await fitsWidth(page), `scrolls horizontally at ${width} pixels`);
+    await page.close();
+  }
+});
 
 test('the form shows an error if no file is chosen or the file cannot be imported', async () => {
   const page = await openJobForm(daemon.url);

@@ -34,10 +34,11 @@ function columnsOf(run, kernels) {
 
 let sorting = { column: 2, down: true };
 
-/** Draws the table if the run has several kernels. current: the ordinal of the kernel that the report shows. */
+/** Draws the table if the run has several kernels and a duration of one is known. current: the ordinal of the kernel that the
+ * report shows. */
 export function drawKernelVerdicts(run, kernels, current) {
-  byId('kernels').hidden = kernels.length < 2;
-  if (kernels.length < 2) return;
+  byId('kernels').hidden = kernels.length < 2 || kernels.every((kernel) => durationOf(kernel) === null);
+  if (byId('kernels').hidden) return;
   const columns = columnsOf(run, kernels);
   const draw = () => byId('kernel-verdicts').replaceChildren(
     sortableHead(columns, sorting, (index) => {

@@ -224,6 +224,11 @@ const initialUnit = (roofline) => roofline.classification.unit
   ?? (roofline.units.find((unit) => pointsOf(roofline, unit).length > 0 && roofsOf(roofline, unit).length > 0)
     ?? roofline.units[0]).name;
 
+/** Returns whether a point of the kernel or a rate of a roof is known. */
+export const hasRoofline = ({ levels, units, points, model }) => points.length > 0 || model.intensity !== null
+  || [...levels, ...units].some((roof) => [roof.achieved_per_s, roof.theoretical_per_s, roof.measured_per_s]
+    .some((rate) => rate !== null));
+
 export function drawRoofline(roofline) {
   currentRoofline = roofline;
   byId('roofline-unit').replaceChildren(
