@@ -1,6 +1,7 @@
 /* Implements cells.h. */
 #include "api/client/cells.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,11 +144,27 @@ static void print_bytes(FILE *out, const char *text, size_t count) {
 
 void rl_print_name(FILE *out, const char *name) { print_bytes(out, name, strlen(name)); }
 
+/* Returns whether the text begins with the symbol of a unit, which stays on the line of its number. */
+static bool begins_with_unit(const char *text) {
+  static const char *const units[] = {"%", "ns", "µs", "ms", "MB", "GB/s", "MiB"};
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    const size_t length = strlen(units[i]);
+    if (strncmp(text, units[i], length) == 0 && !isalnum((unsigned char)text[length])) return true;
+  }
+  return false;
+}
+
+/* Returns the number of bytes of the first word, with a unit after it. */
+static size_t word_length(const char *text) {
+  const size_t length = strcspn(text, " ");
+  return text[length] == ' ' && begins_with_unit(text + length + 1) ? length + 1 + strcspn(text + length + 1, " ") : length;
+}
+
 /* Prints words, wrapped at LINE_COLUMNS columns. The first line begins at `column`, further lines at `indent`. */
 static void print_words(FILE *out, int indent, int column, const char *text) {
   bool begins_line = true;
   while (*text != '\0') {
-    const size_t length = strcspn(text, " ");
+    const size_t length = word_length(text);
     const int columns = count_columns(text, length);
     if (!begins_line && column + 1 + columns > LINE_COLUMNS) {
       fprintf(out, "\n%*s", indent, "");

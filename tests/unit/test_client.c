@@ -350,6 +350,22 @@ static void test_bad_options_are_refused(void **state) {
   }
 }
 
+static void test_a_unit_stays_with_its_number(void **state) {
+  (void)state;
+  static const char text[] =
+      "Multiprocessors reach 53.2 % and the memory system 52.6 % of their peaks, which is 45.5 % and "
+      "takes longer than they wait: 12.5 µs. It is the mstring of 5 msgs.";
+  char *printed = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&printed, &size);
+  rl_print_wrapped(out, 0, text);
+  fclose(out);
+  assert_null(strstr(printed, "\n%"));
+  assert_null(strstr(printed, "\nµs"));
+  for (char *line = strtok(printed, "\n"); line != NULL; line = strtok(NULL, "\n")) assert_in_range(strlen(line), 1, 82);
+  free(printed);
+}
+
 /* Nsight Compute prints the ratio of branches with "%", samples as "warp" and "branches", and sectors as "byte". */
 static void test_a_report_corrects_units(void **state) {
   (void)state;
@@ -411,6 +427,7 @@ int main(void) {
       cmocka_unit_test(test_files_become_fields_of_a_source_job),
       cmocka_unit_test(test_long_items_of_lists_are_not_cut),
       cmocka_unit_test(test_a_kernel_job_is_printed_as_a_table),
+      cmocka_unit_test(test_a_unit_stays_with_its_number),
       cmocka_unit_test(test_a_report_corrects_units),
       cmocka_unit_test(test_a_report_cuts_long_units),
       cmocka_unit_test(test_the_gain_of_a_layer_is_over_the_variant_that_it_changes),
