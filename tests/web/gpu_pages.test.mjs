@@ -86,7 +86,7 @@ test('the pages of all jobs fit a phone and a tablet, and their links lead somew
     await page.goto(`${daemon.url}/job.html?id=${id}`);
     await page.locator('body[data-loaded]').waitFor();
     assert.deepEqual(await findDeadLinks(page), [], `job ${id}`);
-    for (const width of [390, 820]) {
+    for (const width of [320, 390, 820]) {
       await page.setViewportSize({ width, height: 900 });
       assert.ok(await fitsWidth(page), `job ${id} scrolls horizontally at ${width} pixels`);
     }

@@ -43,6 +43,10 @@ test('the report of a trace of PyTorch has findings, and no part that needs coun
     assert.ok(await fitsWidth(page), `scrolls horizontally at ${width} pixels`);
     await page.close();
   }
+  const page = await openPage(`${daemon.url}/job.html?id=${id}`, { viewport: { width: 320, height: 900 } });
+  await page.locator('#timeline-findings > li').first().waitFor();
+  assert.ok(await fitsWidth(page), 'the job scrolls horizontally at 320 pixels');
+  await page.close();
 });
 
 test('the form shows an error if no file is chosen or the file cannot be imported', async () => {
