@@ -7,7 +7,7 @@ rl_library(rl_engines_cuda
     train/cuda/training.cu train/cuda/training_launches.cu train/cuda/training_state.cu train/cuda/fc1.cu train/cuda/gather.cu
     train/cuda/conv1.cu train/cuda/conv1_half.cu train/cuda/conv2_forward.cu train/cuda/conv2_backward.cu
     train/cuda/conv2_float.cu train/cuda/convolutions_forward.cu train/cuda/convolutions_backward.cu
-    train/cuda/fc1_input_gradient.cu train/cuda/pool.cu train/cuda/head.cu train/cuda/adam.cu
+    train/cuda/fc1_half.cu train/cuda/pool.cu train/cuda/head.cu train/cuda/adam.cu
     train/cuda/persistent_kernels.cu
     library/dnn.cu library/conv.cu library/attention.cu library/gemm.cu library/tune.cu library/tuning_cache.c
     ceilings/instance.c ceilings/cuda.cu ceilings/memory.cu ceilings/arithmetic.cu ceilings/tensor.cu

@@ -6,7 +6,7 @@
  *   pool2_forward    bias + ReLU + pool                                  own
  *   fc1_forward      split along K into parts, added up by `head`        cuBLASLt
  *   head             bias + ReLU + fc2 + softmax + loss, and backward    own
- *   fc1_backward     weight and input gradient                           cuBLASLt
+ *   fc1_backward     weight and input gradient                           cuBLASLt; FP16 at small batches: own (fc1_half.cu)
  *   pool2_backward   unpooling, bias gradient of conv2                   own
  *   conv2_backward   weight and input gradient                           cuDNN, on two streams if that is faster
  *   conv1_backward   weight and bias gradient                            own

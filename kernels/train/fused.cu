@@ -12,7 +12,7 @@
  *
  * In FP16, conv2 uses mma.sync (train/cuda/conv2_forward.cu and conv2_backward.cu), in FP32 and TF32 FMA units (conv2_float.cu).
  * In FP16 on a device with wgmma, both convolutions are one kernel in each direction. One launch, `backward`, computes the
- * gradients of fc1 (fc1's input gradient by an own kernel up to a batch, fc1.cu) and of both convolutions. */
+ * gradients of fc1 and of both convolutions. Up to a batch, own kernels compute fc1 in FP16 (fc1.cu). */
 #include "hopper/support.h"
 #include "train/cuda/training.h"
 #include "train/engines.h"
@@ -85,10 +85,13 @@ static int convolutions_backward(rl_stage *stage, rl_stream stream, rl_error *er
   return rl_convolutions_backward(&gradients, (cudaStream_t)stream, err);
 }
 
-/* Only Adam needs fc1's weight gradient, so it runs beside the other gradients. */
+/* Only Adam needs fc1's weight gradient, so it runs beside the other gradients, unless one kernel computes both gradients of
+ * fc1. */
 static int backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *stage = (rl_stage *)arg;
   rl_training *training = stage->owner;
+  if (!stage->fc1_weight_gradient)
+    return rl_fc1_backward_launch(arg, stream, err) < 0 || convolutions_backward(stage, stream, err) < 0 ? -1 : 0;
   return rl_training_fork(training, stream, err) < 0 || rl_fc1_input_gradient_enqueue(stage, stream, err) < 0 ||
                  rl_gemm_enqueue(stage->fc1_weight_gradient, training->side_stream, err) < 0 ||
                  convolutions_backward(stage, stream, err) < 0 || rl_training_join(training, stream, err) < 0

@@ -26,7 +26,7 @@ static rl_dataset dataset;
 /* The program's arguments. steps, step_images: number of steps whose losses are compared, and number of images of each. batches:
  * batch sizes at which the layers are checked; the last default exceeds the number of images that a kernel processes at a time.
  */
-static uint32_t steps = MAX_STEPS, step_images = 16, batches[MAX_BATCHES] = {1, 3, 32, 64, 129, 269};
+static uint32_t steps = MAX_STEPS, step_images = 16, batches[MAX_BATCHES] = {1, 3, 32, 64, 100, 129, 269};
 
 static double *new_doubles(size_t count) {
   double *result = calloc(count, sizeof *result);

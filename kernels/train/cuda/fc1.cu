@@ -1,31 +1,37 @@
-/* fc1 (2304 inputs, 128 outputs) by cuBLASLt. Forward: one strided batched GEMM, whose depth K is split into parts; the head adds
- * up the parts. Backward: two GEMMs, for the gradients of the input and of the weights. They run on two streams if tuning found
- * this to be faster. */
+/* fc1 (2304 inputs, 128 outputs) by our kernels (fc1_half.cu) in FP16 at small batches, else by cuBLASLt. Forward: one strided
+ * batched GEMM, whose depth K is split into parts; the head adds up the parts. Backward: two GEMMs, for the gradients of the
+ * input and of the weights. They run on two streams if tuning found this to be faster. */
 #include <stdio.h>
 
 #include "cuda_check.h"
 #include "train/cuda/training.h"
 #include "library/tune.h"
 
-/* fuses_backward: the largest batch for which our kernel computes the input gradient. It is faster than cuBLASLt at 512 and 1024,
- * and slower at 4096; batches between were not measured. */
-enum { MAX_OWN_INPUT_GRADIENT_IMAGES = 2048 };
+/* The largest batches for which our kernels compute the products in FP16. fuses_backward: they are faster than cuBLASLt for the
+ * input gradient at 512 and 1024, and slower at 4096; batches between were not measured. */
+enum { MAX_OWN_IMAGES = 128, MAX_OWN_INPUT_GRADIENT_IMAGES = 2048 };
+static_assert(MAX_OWN_IMAGES * RL_FC1_HALF_PARTS <= RL_MAX_FC1_PART_ROWS, "there must be memory for the parts");
 
 int rl_fc1_forward_launch(void *arg, rl_stream stream, rl_error *err) {
-  return rl_gemm_enqueue(((rl_stage *)arg)->fc1_forward, stream, err);
+  const rl_stage *stage = (const rl_stage *)arg;
+  const rl_training *training = stage->owner;
+  if (stage->fc1_forward) return rl_gemm_enqueue(stage->fc1_forward, stream, err);
+  return rl_fc1_half_forward(stage->gather.batch, training->pooled2, rl_training_weights_for_products(training, RL_FC1_W),
+                             training->fc1_parts, (cudaStream_t)stream, err);
 }
 
 int rl_fc1_input_gradient_enqueue(rl_stage *stage, rl_stream stream, rl_error *err) {
   const rl_training *training = stage->owner;
   if (stage->fc1_input_gradient) return rl_gemm_enqueue(stage->fc1_input_gradient, stream, err);
-  return rl_fc1_input_gradient(stage->gather.batch, training->fc1_product_gradient,
-                               rl_training_weights_for_products(training, RL_FC1_W), training->pooled2_gradient,
-                               (cudaStream_t)stream, err);
+  return rl_fc1_half_backward(stage->gather.batch, training->fc1_product_gradient, training->pooled2,
+                              rl_training_weights_for_products(training, RL_FC1_W), training->pooled2_gradient,
+                              stage->fc1_weight_gradient ? NULL : training->fc1_weight_gradient, (cudaStream_t)stream, err);
 }
 
 int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *stage = (rl_stage *)arg;
   rl_training *training = stage->owner;
+  if (!stage->fc1_weight_gradient) return rl_fc1_input_gradient_enqueue(stage, stream, err);
   rl_stream weight_stream = stage->fc1_concurrent ? training->side_stream : stream;
   return (stage->fc1_concurrent && rl_training_fork(training, stream, err) < 0) ||
                  rl_fc1_input_gradient_enqueue(stage, stream, err) < 0 ||
@@ -43,6 +49,15 @@ static rl_gemm_shape product(const rl_training *training, int64_t m, int64_t n, 
 
 static int enqueue_fc1_and_head(void *arg, rl_stream stream, rl_error *err) {
   return rl_fc1_forward_launch(arg, stream, err) < 0 || rl_head_launch(arg, stream, err) < 0 ? -1 : 0;
+}
+
+/* Returns whether our kernel computes both gradients of a step. */
+static bool is_backward_own(const rl_stage *stage) { return stage->owner->format.fp16 && stage->gather.batch <= MAX_OWN_IMAGES; }
+
+/* Returns whether our kernel computes the product of a step. After a short kernel (pool2_forward), it takes longer than cuBLASLt,
+ * because it cannot load its code and the weights early. */
+static bool is_forward_own(const rl_stage *stage) {
+  return is_backward_own(stage) && stage->train && stage->owner->engine->fuses_backward;
 }
 
 /* Opens the GEMM parts[p][batch][128] = input[batch][range p of K] · weights[128][range p of K]ᵀ. cuBLASLt expects column-major
@@ -98,7 +113,7 @@ static int open_forward(rl_stage *stage, bool tune, rl_error *err) {
   return 0;
 }
 
-/* Opens the GEMMs of the gradients of fc1's input, unless our kernel computes it, and weights. */
+/* Opens the GEMMs of those gradients of fc1's input and weights that our kernels do not compute. */
 static int open_backward(rl_stage *stage, int max_algorithms, rl_error *err) {
   rl_training *training = stage->owner;
   uint32_t batch = stage->gather.batch;
@@ -107,11 +122,11 @@ static int open_backward(rl_stage *stage, int max_algorithms, rl_error *err) {
   weight_gradient.transpose_b = true;
   weight_gradient.ldb = RL_FC1_OUTPUTS;
   weight_gradient.output = CUDA_R_32F;
-  const bool is_own = training->engine->fuses_backward && batch <= MAX_OWN_INPUT_GRADIENT_IMAGES;
-  if (!is_own && rl_gemm_open(training->cublas, &input_gradient, rl_training_weights_for_products(training, RL_FC1_W),
-                              training->fc1_product_gradient, training->pooled2_gradient, training->workspace[0],
-                              training->workspace_bytes[0], max_algorithms, rl_training_stream(training),
-                              &stage->fc1_input_gradient, err) < 0)
+  const bool is_input_gradient_own = training->engine->fuses_backward && batch <= MAX_OWN_INPUT_GRADIENT_IMAGES;
+  if (!is_input_gradient_own && rl_gemm_open(training->cublas, &input_gradient,
+                                             rl_training_weights_for_products(training, RL_FC1_W), training->fc1_product_gradient,
+                                             training->pooled2_gradient, training->workspace[0], training->workspace_bytes[0],
+                                             max_algorithms, rl_training_stream(training), &stage->fc1_input_gradient, err) < 0)
     return -1;
   return rl_gemm_open(training->cublas, &weight_gradient, training->pooled2, training->fc1_product_gradient,
                       training->fc1_weight_gradient, training->workspace[1], training->workspace_bytes[1], max_algorithms,
@@ -119,7 +134,10 @@ static int open_backward(rl_stage *stage, int max_algorithms, rl_error *err) {
 }
 
 int rl_fc1_open(rl_stage *stage, bool tune, rl_error *err) {
-  if (open_forward(stage, tune, err) < 0 || (stage->train && open_backward(stage, tune ? 16 : 1, err) < 0)) return -1;
+  if (is_forward_own(stage)) stage->head.part_count = RL_FC1_HALF_PARTS;
+  else if (open_forward(stage, tune, err) < 0) return -1;
+  if (!stage->train || is_backward_own(stage)) return 0;
+  if (open_backward(stage, tune ? 16 : 1, err) < 0) return -1;
   stage->fc1_concurrent = stage->owner->engine->fuses_backward;
   return tune && !stage->fc1_concurrent ? rl_training_tune_concurrency(stage, rl_fc1_backward_launch, &stage->fc1_concurrent, err)
                                         : 0;

@@ -2,7 +2,7 @@
  * files are gather.cu (order of the images), conv1.cu and conv1_half.cu (conv1), conv2_forward.cu and conv2_backward.cu (conv2 in
  * FP16), conv2_float.cu (conv2 in FP32), convolutions_forward.cu and convolutions_backward.cu (both convolutions in FP16 on
  * Hopper), pool.cu (pooling after a conv2 product from a library), head.cu (from fc1's product to its gradient),
- * fc1_input_gradient.cu, adam.cu (optimizer). All pointers are to device memory. Everything that changes between steps is in
+ * fc1_half.cu (fc1 in FP16), adam.cu (optimizer). All pointers are to device memory. Everything that changes between steps is in
  * rl_train_state on the device, where kernels read it, so that a captured CUDA graph can be replayed.
  *
  * Terms (layers, batch, step: train/model.h):
@@ -164,9 +164,16 @@ int rl_head_train(rl_format format, const rl_head *head, void *fc1_product_gradi
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,
                      rl_error *err);
 
-/* fc1_input_gradient.cu, FP16: input_gradient[batch][2304] = product_gradient[batch][128] · weights[128][2304]. */
-int rl_fc1_input_gradient(uint32_t batch, const void *product_gradient, const void *weights, void *input_gradient,
-                          cudaStream_t stream, rl_error *err);
+/* fc1_half.cu, FP16: fc1's product as RL_FC1_HALF_PARTS parts, whose sum is inputs[batch][2304] · weights[128][2304]ᵀ:
+ * parts[RL_FC1_HALF_PARTS][batch][128]. */
+enum { RL_FC1_HALF_PARTS = 9 };
+int rl_fc1_half_forward(uint32_t batch, const void *inputs, const void *weights, float *parts, cudaStream_t stream,
+                        rl_error *err);
+/* fc1_half.cu, FP16: input_gradient[batch][2304] = product_gradient[batch][128] · weights, and weight_gradient[128][2304] =
+ * product_gradientᵀ · inputs, in FP32, unless it is NULL. The previous kernel in the stream may write only product_gradient of
+ * the operands. */
+int rl_fc1_half_backward(uint32_t batch, const void *product_gradient, const void *inputs, const void *weights,
+                         void *input_gradient, float *weight_gradient, cudaStream_t stream, rl_error *err);
 
 /* adam.cu: the gradients of a step, all multiplied by the loss scale. */
 typedef struct rl_gradients {

@@ -24,7 +24,7 @@ typedef struct rl_stage {
   int index;        /* RL_STEP … RL_TEST_TAIL */
   bool train;       /* true in RL_STEP and RL_TAIL */
   rl_gather gather; /* gather.batch 0: the stage is not used */
-  /* Products of fc1. fc1_input_gradient NULL: fc1_input_gradient.cu computes it. */
+  /* Products of fc1. NULL: fc1_half.cu computes it. */
   rl_gemm *fc1_forward, *fc1_input_gradient, *fc1_weight_gradient;
   bool fc1_concurrent; /* fc1's two gradients run on two streams; the fork and the join in the graph cost some µs */
   rl_head head;
