@@ -14,12 +14,12 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 import yaml
+from client_daemon import BUILD, Daemon
 from repositories import git, make_repository
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 from free_port import free_port  # noqa: E402
 
-BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 KEY = "copy/scalar/time_warm_us_median"
 # The delays FAST_US and SLOW_US make up most of each sample's time, so that other programs on the machine change no verdict.
@@ -30,39 +30,17 @@ TINY = {"name": "tiny", "summary": "One kernel", "blocks": 6, "time_budget_s": 3
 FAST_US, SLOW_US = 1000, 16000
 
 
-class Daemon:
-    def __init__(self, state, port=0, suites=None):
-        self.state, self.delay_file, self.arguments = state, state.parent / "slow_us", ["--suites", str(suites)] if suites else []
-        self.delay_file.touch()
-        self.start(port)
-
-    def start(self, port):
-        environment = {**os.environ, "LD_PRELOAD": str(BUILD / "tests/slow_worker.so"), "SLOW_WORKER_FILE": str(self.delay_file)}
-        self.process = subprocess.Popen(
-            [BUILD / "bin/rooflined", "--port", str(port), "--state", str(self.state), "--devices", "cpu", *self.arguments],
-            env=environment, stdout=subprocess.PIPE, stderr=open(f"{self.state}.log", "ab"), text=True)
-        line = self.process.stdout.readline()
-        match = re.match(r"listening on (http://\S+)", line)
-        assert match, f"the daemon did not come up: {line!r}\n{open(f'{self.state}.log').read()}"
-        self.url = match.group(1)
-
-    def restart_after_kill(self):
-        self.stop(signal.SIGKILL)
-        self.start(self.url.rsplit(":", 1)[1])
-
-    def stop(self, number=signal.SIGTERM):
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        return self.process.wait(timeout=60)
-
-
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
     folder = tmp_path_factory.mktemp("daemon")
     (folder / "suites.d").mkdir()
     (folder / "suites.d/tiny.json").write_text(json.dumps(TINY, indent=1))
     (folder / "suites.d/broken.json").write_text('{\n"name": "broken",\n"blocks": 99\n}\n')
-    started = Daemon(folder / "state", suites=folder / "suites.d")
+    delay_file = folder / "slow_us"
+    delay_file.touch()
+    started = Daemon(folder / "state", "--suites", str(folder / "suites.d"),
+                     environment={"LD_PRELOAD": str(BUILD / "tests/slow_worker.so"), "SLOW_WORKER_FILE": str(delay_file)})
+    started.delay_file = delay_file
     yield started
     started.stop()
 

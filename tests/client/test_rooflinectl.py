@@ -18,34 +18,17 @@ import time
 
 import pytest
 import requests
+from client_daemon import BUILD, Daemon
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "api"))
 import posted_runs  # noqa: E402
 import profiled_runs  # noqa: E402
 import ranged_run  # noqa: E402
 
-BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # Training that takes about a second per epoch under a sanitizer.
 QUICK = ["--epochs", "2", "--warmup-epochs", "0", "--max-images", "512", "--dataset", "synthetic", "--device", "cpu"]
 LONG = ["--epochs", "1000", "--warmup-epochs", "0", "--dataset", "synthetic", "--device", "cpu"]
-
-
-class Daemon:
-    def __init__(self, state, *options):
-        self.state = state
-        self.process = subprocess.Popen(
-            [BUILD / "bin/rooflined", "--port", "0", "--state", str(state), "--devices", "cpu", *options],
-            stdout=subprocess.PIPE, stderr=open(f"{state}.log", "ab"), text=True)
-        line = self.process.stdout.readline()
-        match = re.match(r"listening on (http://\S+)", line)
-        assert match, f"the daemon did not come up: {line!r}\n{open(f'{state}.log').read()}"
-        self.url = match.group(1)
-
-    def stop(self, number=signal.SIGTERM):
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        return self.process.wait(timeout=60)
 
 
 @pytest.fixture(scope="module")
