@@ -19,10 +19,10 @@ void rl_run_timeline_clear(rl_run_timeline *timeline) {
 
 static int read_copies(rl_store *store, int64_t run_id, rl_run_timeline *timeline, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  rl_binding run = RL_BIND_INTEGER(":run", run_id);
+  const rl_binding bindings[] = {RL_BIND_INTEGER(":run", run_id), RL_BIND_INTEGER(":large", RL_LARGE_COPY_BYTES)};
   const char *name;
   int found = 0;
-  if (rl_store_query(store, RL_QUERY_TIMELINE_COPIES, &run, 1, &cursor, err) < 0) return -1;
+  if (rl_store_query(store, RL_QUERY_TIMELINE_COPIES, bindings, 2, &cursor, err) < 0) return -1;
   while (timeline->copy_count < RL_MAX_COPY_GROUPS && (found = rl_cursor_next(cursor, &name, err)) > 0) {
     rl_copy_group *group = &timeline->copies[timeline->copy_count++];
     *group = (rl_copy_group){.source = (rl_memory_kind)rl_cursor_integer(cursor, 1),

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Minimum size of copies whose rates are compared. Latency, not bandwidth, determines the rate of smaller copies. */
-#define RL_LARGE_COPY_BYTES 1048576
+enum { RL_LARGE_COPY_BYTES = 1 << 20 };
 
 typedef struct rl_copy_group { /* the copies of a direction between two kinds of memory */
   char name[32];               /* "memcpy HtoD" */

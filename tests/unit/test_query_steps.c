@@ -85,7 +85,7 @@ static const query_case cases[] = {
     {QUERY(TIMELINE_VALUES), "of a run", 60, {MEMBER(":run", trace_run)}},
     {QUERY(TIMELINE_KERNELS), "of a run", 300, {MEMBER(":run", trace_run)}},
     {QUERY(TIMELINE_RUN), "of a run", 400, {MEMBER(":run", trace_run)}},
-    {QUERY(TIMELINE_COPIES), "of a run with few copies", 400, {MEMBER(":run", train_run)}},
+    {QUERY(TIMELINE_COPIES), "of a run with few copies", 400, {MEMBER(":run", train_run), NUMBER(":large", 1)}},
     {QUERY(TIMELINE_EVENTS), "of a run", 60, {MEMBER(":run", trace_run)}},
     {QUERY(TIMELINE_ROWS),
      "short window",
