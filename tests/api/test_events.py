@@ -99,7 +99,8 @@ def test_the_number_of_streams_is_limited(start):
 def test_comments_keep_a_stream_open(start):
     """A queued job causes no events. Comments keep its stream open for longer than the request time-out."""
     own_daemon = start("--request-timeout-s", "2")
-    own_daemon.submit(endless())
+    own_daemon.submit({"kind": "kernel", "device": "cpu", "kernel": "copy", "shape": {"n": 1000}, "variant": "scalar",
+                       "samples": 1000, "pause_ms": 100})  # occupies the device for minutes, and hardly the processor
     waiting = own_daemon.submit(endless())
     comments, started = 0, time.monotonic()
     with own_daemon.get(f"/jobs/{waiting}/events", stream=True, timeout=60) as response:
