@@ -88,7 +88,7 @@ suite_with_second_attempts() { # STEP PRESET CTEST-OPTIONS...
   suite "$@" --repeat until-pass:2 && ! grep -qaE 'Sanitizer: |runtime error: ' "$logs/$1.log" >/dev/null
 }
 
-install_all() { rl_install build tests; }
+install_all() { rl_install build tests && rl_install_headless_browser; }
 unit() { suite unit dev -L unit --no-tests=error; }
 worker() { suite worker dev -L worker; }
 api() { suite api dev -L 'api|contract'; }

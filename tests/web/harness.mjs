@@ -1,6 +1,6 @@
 // Starts what all tests of the pages share: a daemon and a browser. Lists all errors and warnings of the browser.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -11,13 +11,19 @@ export const build = process.env.ROOFLINED_BUILD;
 const { chromium } = createRequire(path.join(build, 'tests/web/'))('playwright-core');
 export const scratch = mkdtempSync(path.join(tmpdir(), 'rooflined-web-'));
 const screenshots = path.join(build, 'tests/web/screenshots');
-const executablePath = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome'].find(existsSync);
+const executablePath = process.env.CHROMIUM || ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome']
+  .map((program) => `/usr/bin/${program}`).find(existsSync);
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
 
+// Few images with which jobs train by default: every worker would need seconds of processor time to draw the synthetic digits.
+const digits = path.join(scratch, 'digits');
+execFileSync('/usr/bin/python3', ['-c', 'import digits, pathlib, sys; digits.mnist(pathlib.Path(sys.argv[1]))', digits],
+  { cwd: path.join(process.env.ROOFLINED_SOURCE, 'tests') });
+
 export async function startDaemon(state, ...options) {
-  const child = spawn(path.join(build, 'bin/rooflined'), ['--port', '0', '--state', state, '--devices', 'cpu', ...options],
+  const child = spawn(path.join(build, 'bin/rooflined'),
+    ['--port', '0', '--state', state, '--devices', 'cpu', '--mnist-dir', digits, ...options],
     { stdio: ['ignore', 'pipe', 'inherit'] });
   const url = await new Promise((resolve, reject) => {
     let text = '';
@@ -138,6 +144,9 @@ export async function assertLightweight(t, where, maxBytes, loaded = 'body[data-
   assert.ok(shift <= MAX_LAYOUT_SHIFT, `${where} shifts by ${shift.toFixed(3)}`);
 }
 export const MAX_PAGE_BYTES = 120 * 1024;
+
+/** A training job that runs until it is cancelled. */
+export const ENDLESS = { kind: 'train', engine: 'reference', epochs: 1000, warmup_epochs: 0, precisions: ['fp32'] };
 
 /** Submits a job and returns its id. */
 export const submit = async (request) => (await (await fetch(`${daemon.url}/jobs`, {

@@ -58,7 +58,7 @@ test('the defaults that the form shows are those that the daemon applies', async
   for (const [kind, more] of [['train', { max_images: 64 }], ['kernel', { kernel: 'copy', shape: { n: 64 } }],
     ['layer', { tokens: 2, hidden: 64, heads: 2, ffn: 64 }]]) {
     const { id } = await (await fetch(`${daemon.url}/jobs`, { method: 'POST', headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ kind, ...(kind === 'train' ? { dataset: 'synthetic' } : {}), ...more }) })).json();
+      body: JSON.stringify({ kind, ...more }) })).json();
     const { request } = await api(`/jobs/${id}`);
     const { properties } = (await api('/openapi.json')).components.schemas[SCHEMAS[kind]];
     const defaults = await page.evaluate(async (schema) => {
@@ -168,7 +168,7 @@ test('the command lines submit the job that is filled in', async () => {
       await field(page, 'epochs').fill('1');
       await field(page, 'precisions').and(page.locator('[value="fp16"]')).uncheck();
       await openMoreOptions(page);
-      await field(page, 'dataset').selectOption('synthetic');
+      await field(page, 'dataset').selectOption('files');
       await field(page, 'kernels').fill("it's *\"$HOME\"`x`");
     },
     kernel: async () => {

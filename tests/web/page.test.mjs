@@ -5,11 +5,11 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  browserErrors, build, daemon, findInaccessible, waitForEnd, fitsWidth, ignoreBrowserErrors, openJobForm, openPage, scratch,
-  startDaemon, submit, takeScreenshot,
+  browserErrors, build, daemon, ENDLESS, findInaccessible, waitForEnd, fitsWidth, ignoreBrowserErrors, openJobForm, openPage,
+  scratch, startDaemon, submit, takeScreenshot,
 } from './harness.mjs';
 
-const train = (request) => submit({ kind: 'train', dataset: 'synthetic', ...request });
+const train = (request) => submit({ kind: 'train', ...request });
 
 test('without jobs the page explains how to start', async () => {
   const page = await openPage(daemon.url);
@@ -155,7 +155,7 @@ test('runs of two jobs are compared by engine', async () => {
 });
 
 test('a running job shows its progress and can be cancelled', async () => {
-  const id = await train({ epochs: 1000, warmup_epochs: 0, precisions: ['fp32'] });
+  const id = await submit(ENDLESS);
   const page = await openPage(`${daemon.url}/job.html?id=${id}`);
   await page.locator('#live-numbers dd').first().waitFor();
   assert.match(await page.locator('#live-what').innerText(), /fp32 · timing pass/);
@@ -285,7 +285,7 @@ test('a page whose token is revoked asks for another and reconnects', async (t) 
   t.after(guarded.stop);
   const request = async (method, where, body) => (await fetch(guarded.url + where, { method, body: JSON.stringify(body),
     headers: { authorization: `Bearer ${second}`, 'content-type': 'application/json' } })).json();
-  const { id } = await request('POST', '/jobs', { kind: 'train', dataset: 'synthetic', epochs: 1000, warmup_epochs: 0 });
+  const { id } = await request('POST', '/jobs', ENDLESS);
   const page = await openPage(`${guarded.url}/job.html?id=${id}`);
   await logIn(page, first);
   await page.locator('#live-numbers dd').first().waitFor();
@@ -299,7 +299,7 @@ test('a page whose token is revoked asks for another and reconnects', async (t) 
 });
 
 test('a page that was disconnected while its job ended shows the end', async () => {
-  const id = await train({ epochs: 1000, warmup_epochs: 0, precisions: ['fp32'] });
+  const id = await submit(ENDLESS);
   const page = await openPage(`${daemon.url}/job.html?id=${id}`, { refuse: `/jobs/${id}/events` });
   await page.waitForResponse((response) => response.url().endsWith('/events'));
   await fetch(`${daemon.url}/jobs/${id}`, { method: 'DELETE' });

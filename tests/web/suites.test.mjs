@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import {
-  assertAccessible, assertLightweight, browserErrors, fitsWidth, ignoreBrowserErrors, MAX_PAGE_BYTES, openPage, scratch,
+  assertAccessible, assertLightweight, browserErrors, ENDLESS, fitsWidth, ignoreBrowserErrors, MAX_PAGE_BYTES, openPage, scratch,
   startDaemon, takeScreenshot,
 } from './harness.mjs';
 
@@ -31,7 +31,7 @@ const request = async (method, where, body) => (await fetch(server.url + where, 
 /** Starts a run from the suite's page and follows it to its end. Returns the page of the run. Another job occupies the device
  * until the page has shown the waiting run. */
 async function runFromPage() {
-  const { id } = await request('POST', '/jobs', { kind: 'train', dataset: 'synthetic', epochs: 1000, warmup_epochs: 0 });
+  const { id } = await request('POST', '/jobs', ENDLESS);
   const page = await openPage(`${server.url}/suite.html?name=tiny`);
   await page.locator('body[data-loaded]').waitFor();
   await page.getByRole('button', { name: 'Run suite' }).click();

@@ -12,7 +12,7 @@ let training, runs; // a job's id; {a, b}: the ids of two profiled runs
 /** Fills the database. A test calls this, because a `before` hook would not wait for the harness's hook. */
 async function insertJobs() {
   runs = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')]));
-  training = await submit({ kind: 'train', dataset: 'synthetic', epochs: 2, max_images: 256, passes: ['timing', 'activity'] });
+  training = await submit({ kind: 'train', epochs: 2, max_images: 256, passes: ['timing', 'activity'] });
   await waitForEnd(training);
 }
 
@@ -67,7 +67,7 @@ test('charts are drawn again in the colours of the chosen theme', async () => {
 });
 
 test('every page is accessible and fits a phone in both themes', async () => {
-  const second = await submit({ kind: 'train', dataset: 'synthetic', epochs: 1, max_images: 256, engine: 'blas' });
+  const second = await submit({ kind: 'train', epochs: 1, max_images: 256, engine: 'blas' });
   const [first, other] = (await Promise.all([training, second].map(waitForEnd))).map((job) => job.runs[0].id);
   const { job: profiled } = await (await fetch(`${daemon.url}/runs/${runs.a}/report`)).json();
   const pages = [

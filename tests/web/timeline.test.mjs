@@ -27,8 +27,7 @@ before(() => {
   ranged = insert(path.join(path.dirname(fixture), 'ranged_run.py'));
 });
 
-const train = (passes) => submit({ kind: 'train', dataset: 'synthetic', epochs: 1, warmup_epochs: 0, max_images: 640,
-  precisions: ['fp32'], passes });
+const train = (passes) => submit({ kind: 'train', epochs: 1, warmup_epochs: 0, max_images: 640, precisions: ['fp32'], passes });
 async function openJob(id, { hash = '', ...options } = {}) {
   const page = await openPage(`${daemon.url}/job.html?id=${id}${hash}`, options);
   await page.locator('body[data-loaded="completed"]').waitFor();
