@@ -54,8 +54,8 @@ static int enqueue_fc1_and_head(void *arg, rl_stream stream, rl_error *err) {
 /* Returns whether our kernel computes both gradients of a step. */
 static bool is_backward_own(const rl_stage *stage) { return stage->owner->format.fp16 && stage->gather.batch <= MAX_OWN_IMAGES; }
 
-/* Returns whether our kernel computes the product of a step. After a short kernel (pool2_forward), it takes longer than cuBLASLt,
- * because it cannot load its code and the weights early. */
+/* Returns whether our kernel computes the product of a step. It takes longer than cuBLASLt after a short kernel
+ * (pool2_forward), and less time after a long one, during which it starts. */
 static bool is_forward_own(const rl_stage *stage) {
   return is_backward_own(stage) && stage->train && stage->owner->engine->fuses_backward;
 }
