@@ -6,6 +6,7 @@ import io
 import json
 import pathlib
 import re
+import sqlite3
 import sys
 
 import pytest
@@ -412,6 +413,40 @@ def test_a_run_of_a_job_that_ended_early_has_this_reason(daemon):
     run = daemon.get(f"/jobs/{job_id}").json()["runs"][0]["id"]
     reason = "the job was cancelled before a pass of this run was completed"
     assert daemon.get(f"/runs/{run}/report").json()["counters_reason"] == reason
+
+
+@pytest.mark.parametrize("job_state, counters, timing, reason", [
+    ("failed", None, "pending", "the job failed before a pass of this run was completed; GET /jobs/{job} says why"),
+    ("failed", None, "completed", "the job did not ask for the counters pass"),
+    ("failed", "pending", "completed",
+     "the job failed before the counters pass of this run was completed; GET /jobs/{job} says why"),
+    ("cancelled", "pending", "completed", "the job was cancelled before the counters pass of this run was completed"),
+    ("failed", "unavailable", "pending", "no counters here"),
+    ("running", "running", "completed", "the counters pass is running"),
+    ("completed", "completed", "completed", None)])
+def test_the_reason_of_missing_counters(job_state, counters, timing, reason):
+    """The query of the report alone, on one row of each table that it reads."""
+    database = sqlite3.connect(":memory:")
+    database.create_function("utc_text", 1, lambda ns: None)
+    database.create_function("stored_json", 1, lambda text: text)
+    for table, columns in {
+            "jobs": "id, kind, device, profile, state", "kernels": "pass_id", "measurements": "pass_id, name, value, reason",
+            "runs": "id, job_id, workload, variant, params, engine, floor_bytes, floor_operations, floor_precision",
+            "passes": "id INTEGER PRIMARY KEY, run_id, name, state, reason, git_commit, finished_ns, device_id",
+            "devices": "id, properties, identity, driver, sm_clock_max_mhz, memory_clock_max_mhz, clock_setting",
+            "precision_rates": "precision, name", "v_ceilings": "name, value, reason, device_identity, driver",
+            "v_ceiling_passes": "run, device, device_identity, driver, sm_clock_max_mhz, memory_clock_max_mhz, clock_setting",
+    }.items():
+        database.execute(f"CREATE TABLE {table} ({columns})")
+    database.execute("INSERT INTO jobs (id, kind, state) VALUES (3, 'kernel', ?)", [job_state])
+    database.execute("INSERT INTO runs (id, job_id) VALUES (5, 3)")
+    for name, state in (("timing", timing), ("counters", counters)):
+        if state:
+            database.execute("INSERT INTO passes (run_id, name, state, reason) VALUES (5, ?, ?, 'no counters here')",
+                             [name, state])
+    query = (SOURCE / "schema/sql/queries/report_run.sql").read_text()
+    found = json.loads(database.execute(query, {"run": 5}).fetchone()[0])["counters_reason"]
+    assert found == (reason and reason.format(job=3))
 
 
 def test_a_run_without_recorded_kernels_has_a_reason(daemon):
