@@ -40,6 +40,9 @@ def daemon_with_short_timeout(start):
 def test_large_bodies_are_refused(daemon, size):
     response = daemon.call("POST", "/jobs", b" " * size)
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
+    assert response.json()["detail"] == "The body is larger than the limit, 1048576 bytes (body_limit_bytes)."
+    response = daemon.call("POST", "/login", b" " * size)  # its limit is fixed, so no setting is named
+    assert response.json()["detail"] == "The body is larger than the limit, 4096 bytes."
 
 
 def test_a_large_chunked_body_is_refused(daemon):
