@@ -54,7 +54,8 @@ test('the labels of an axis differ from each other', async () => {
 
 test('names of fields are words with the spelling of their terms', () => {
   const cases = { peak_memory_bytes: 'Peak memory', sm_clock_max_khz: 'SM clock max', l2_bytes: 'L2', uuid: 'UUID',
-    cudnn: 'cuDNN', driver_cuda: 'Driver CUDA', epoch_ms_median: 'Epoch median', c: 'C' };
+    cudnn: 'cuDNN', driver_cuda: 'Driver CUDA', epoch_ms_median: 'Epoch median', c: 'C', l3_bytes: 'L3',
+    h2d_bytes: 'H2d' };
   for (const [name, words] of Object.entries(cases)) assert.equal(show.fieldWords(name), words, name);
   assert.equal(show.wordsOfField('sm_count'), 'SM count');
   assert.equal(show.metricValue('sm_clock_max_khz', 1980000), '1\u202f980 MHz');

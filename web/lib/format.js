@@ -141,7 +141,7 @@ const unitsBySuffix = units.filter(({ suffix }) => suffix).map((unit) =>
 
 /* Words of field names that are not written in lower case. */
 const spellings = new Map(Object.entries({ cublas: 'cuBLAS', cuda: 'CUDA', cudnn: 'cuDNN', gpu: 'GPU', isa: 'ISA', l1: 'L1',
-  l2: 'L2', openblas: 'OpenBLAS', pci: 'PCI', sm: 'SM', uuid: 'UUID' }));
+  l2: 'L2', l3: 'L3', openblas: 'OpenBLAS', pci: 'PCI', sm: 'SM', uuid: 'UUID' }));
 
 /** Returns a field's name in words, without its unit, as they are written inside a sentence: "device_l2_bytes" is "device L2". */
 export function wordsOfField(name) {
@@ -151,7 +151,7 @@ export function wordsOfField(name) {
 }
 
 /** Like wordsOfField, for the beginning of a line: "peak_memory_bytes" is "Peak memory". */
-export const fieldWords = (name) => wordsOfField(name).replace(/^[a-z](?=[a-z]*\b)/, (first) => first.toUpperCase());
+export const fieldWords = (name) => wordsOfField(name).replace(/^[a-z](?=[a-z\d]*\b)/, (first) => first.toUpperCase());
 
 /** Formats a number by the unit that ends its field's name: epoch_ms_median, peak_memory_bytes. */
 export const metricValue = (name, value) =>
