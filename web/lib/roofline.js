@@ -171,7 +171,7 @@ function explainEmptyChart(unit) {
     return 'No counters were collected, and the bytes, operations or time of the workload are unknown, so no point is drawn.';
   }
   if (unit.achieved_per_s === null) {
-    return `${roofName(unit.name)} operations were not counted; the set full counts the operations of all units.`;
+    return `${roofName(unit.name)} operations were not counted; the set full counts them if the device has counters for them.`;
   }
   return currentRoofline.points.length > 0 ? `No ${roofName(unit.name)} operations were counted.`
     : 'No floating-point operations were counted: only bandwidth or latency can bound the kernel.';
