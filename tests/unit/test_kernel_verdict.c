@@ -209,6 +209,8 @@ static void more_warps_are_advised_only_while_warp_slots_are_empty(void **state)
   assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12").advice, "with more warps"));
   assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=80").advice, "slots are nearly full"));
   assert_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=80").advice, "with more warps"));
+  assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=99 blocks=132 sms=132").advice, "nearly full"));
+  assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=99 blocks=80 sms=132").advice, "with more warps"));
 }
 
 static bool is_collected(const char *metric) { return rl_raw_metric_find(metric) != NULL; }
