@@ -5,7 +5,8 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  browserErrors, build, daemon, findInaccessible, waitForEnd, fitsWidth, ignoreBrowserErrors, openJobForm, takeScreenshot,
+  browserErrors, build, daemon, findInaccessible, waitForEnd, fitsWidth, ignoreBrowserErrors, openJobForm, openPage,
+  takeScreenshot,
 } from './harness.mjs';
 
 const KINDS = ['train', 'kernel', 'sequence', 'layer', 'source', 'ceilings', 'import'];
@@ -32,6 +33,18 @@ async function submitInvalid(page) {
   await badRequest;
   await page.locator('#job-form .problem-line').filter({ hasText: /\S/ }).waitFor();
 }
+
+test('the form appears if it is opened before its script is loaded', async () => {
+  const page = await openPage('about:blank');
+  let release;
+  const released = new Promise((resolve) => { release = resolve; });
+  await page.route('**/lib/job_form.js', async (route) => { await released; await route.continue(); });
+  await page.goto(daemon.url);
+  await page.locator('#new > summary').click();
+  release();
+  await page.locator('#job-fields input').first().waitFor();
+  await page.close();
+});
 
 test('every kind has a field for each member of its schema, with bounds, choices and description', async () => {
   const { components: { schemas } } = await api('/openapi.json');

@@ -199,4 +199,6 @@ const loadOnce = () => {
   });
   return loading;
 };
-byId('new').addEventListener('toggle', () => { if (byId('new').open) loadOnce(); });
+const loadIfOpen = () => { if (byId('new').open) loadOnce(); };
+byId('new').addEventListener('toggle', loadIfOpen);
+loadIfOpen(); // the form can be opened before this module is loaded
