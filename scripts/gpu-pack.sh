@@ -14,6 +14,7 @@ if [ ! -x "$build/bin/rooflined-worker-cuda" ]; then
   echo "$build has no rooflined-worker-cuda: cmake --preset cuda && cmake --build --preset cuda" >&2
   exit 2
 fi
+cmake -DRL_CUDA_COMPRESSION=size "$build" >/dev/null # as it is shipped; scripts/test.sh does not compress machine code
 cmake --build "$build" >/dev/null # the packed programs must report this source tree's commit
 rm -rf .gpu
 mkdir -p .gpu/bin .gpu/lib .gpu/tests .gpu/share
