@@ -409,7 +409,7 @@ template <class Format> struct prepared_update {
 };
 
 /* Computes the gradient of the tile of fc1.weight and adds up the rows of partial sums of conv2 and the head. If
- * OVERLAPS_UPDATES, updates the tile while the rows are loaded. */
+ * OVERLAPS_UPDATES, updates the tile too, before it uses the rows. */
 template <class Format>
 static __device__ __forceinline__ void add_gradients(const rl_persistent_args &args, const microbatch_state &microbatch,
                                                      const block_coords &coords, prepared_update<Format> &update,
@@ -421,7 +421,7 @@ static __device__ __forceinline__ void add_gradients(const rl_persistent_args &a
   record_timestamp<Format>(args, step, RL_TIMED_fc1_weight_gradient);
   mbarrier_wait_cta(&smem.rows_mbarrier, step + 1);
   record_timestamp<Format>(args, step, RL_TIMED_rows_barrier);
-  if constexpr (step_schedule<Format>::OVERLAPS_UPDATES) {
+  if constexpr (step_schedule<Format>::LOADS_ROWS_EARLY) {
     conv2_rows<Format> conv2;
     if (adds_conv2_rows) conv2 = load_conv2_rows<Format>(args, rows);
     const head_rows<Format> head = load_head_rows<Format>(args, rows);
@@ -430,9 +430,12 @@ static __device__ __forceinline__ void add_gradients(const rl_persistent_args &a
     if (adds_conv2_rows) add_conv2_rows(conv2, smem);
     add_head_rows(head, smem);
   } else {
+    enum { OVERLAPS = step_schedule<Format>::OVERLAPS_UPDATES };
+    if (OVERLAPS) update.old_moments = update_tile(args, update.fc1_gradient, update.old_tile, update.rates, smem);
+    if (OVERLAPS) update.words = begin_poll(args, microbatch, coords);
     if (adds_conv2_rows) add_conv2_rows(load_conv2_rows<Format>(args, rows), smem);
     add_head_rows(load_head_rows<Format>(args, rows), smem);
-    update.words = begin_poll(args, microbatch, coords);
+    if (!OVERLAPS) update.words = begin_poll(args, microbatch, coords);
   }
 }
 
