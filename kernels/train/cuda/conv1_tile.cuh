@@ -1,5 +1,5 @@
-/* conv1 of one image on tensor cores, for the engine "persistent": in FP16 the forward pass with bias, ReLU and pooling, and in
- * FP16 and TF32 the gradients of conv1's parameters. mma.cuh explains mma, mma.sp and their fragments; M, N and K are rows of A,
+/* conv1 of one image on tensor cores, for the engine "persistent" in FP16 and TF32: the forward pass with bias, ReLU and pooling,
+ * and the gradients of conv1's parameters. mma.cuh explains mma, mma.sp and their fragments; M, N and K are rows of A,
  * columns of B, and depth.
  *
  * A window is one of the 14 × 14 pooling windows; windows are numbered row by row. Its four positions are the outputs of conv1
@@ -190,7 +190,8 @@ static __device__ __forceinline__ void conv1_tile_gradient(int warp, const __hal
 }
 
 /* TF32. The image is stored as floats in rows of FLOAT_IMAGE_PITCH, with the values byte − PIXEL_MIDDLE, which TF32 represents
- * exactly. An argmax is stored in the lowest bits of pooled1, which the products ignore: a bit for each position. */
+ * exactly. An argmax is stored in the lowest bits of pooled1, which the products ignore: a bit for each position, the highest one
+ * for the first position. */
 enum {
   FLOAT_IMAGE_PITCH = 44, /* as it is 12 modulo 32 banks, the loads of four windows × eight taps are free of bank conflicts */
   EXACT_IMAGE_ROWS = CONV1_WIDTH,
@@ -198,10 +199,10 @@ enum {
 };
 struct argmax_bit {
   static __device__ __forceinline__ constexpr uint32_t of(uint32_t argmax) {
-    return argmax == RL_ARGMAX_RELU_ZERO ? 0 : 1u << argmax;
+    return argmax == RL_ARGMAX_RELU_ZERO ? 0 : 8u >> argmax;
   }
   static __device__ __forceinline__ uint32_t argmax(uint32_t bit) {
-    return bit == 0 ? (uint32_t)RL_ARGMAX_RELU_ZERO : 31 - __clz(bit);
+    return bit == 0 ? (uint32_t)RL_ARGMAX_RELU_ZERO : __clz(bit) - 28;
   }
 };
 
@@ -218,11 +219,86 @@ static __device__ __forceinline__ void store_float_image(const uint8_t *bytes, f
     image[(i / RL_IMAGE_SIDE + 1) * FLOAT_IMAGE_PITCH + i % RL_IMAGE_SIDE + 1] = bytes[i] - PIXEL_MIDDLE;
 }
 
-/* Returns the bias of a channel of conv1 for sums of products of its weights and the pixels of this image, times PIXEL_SLOPE. */
-static __device__ __forceinline__ float bias_for_exact_pixels(const float weights[9], float bias) {
-  float sum = weights[0];
-  for (int k = 1; k < 9; k++) sum += weights[k];
-  return fmaf(PIXEL_INTERCEPT, sum, bias);
+/* Products of the forward pass have FP16 operands, which represent the pixels exactly and a weight as the sum of a high and a low
+ * value. The products are multiplied by FORWARD_SCALE, a power of two, so that the low values do not become subnormal. */
+static const float FORWARD_SCALE = 64.0f;
+
+/* A lane's fragments of the weights, which are operand B of the forward products, for two tiles of eight channels, and the biases
+ * of its results. K has four groups of four values, as in conv1_fragments: group y = 0, 1, 2 has the three taps in row y, and,
+ * for a pixel of 1, their sum times PIXEL_INTERCEPT; group 3 has zeros. A half of the channels is first_channel_of_group(half, i)
+ * and the next three channels, for i = 0 to 3: channels 2 i and 2 i + 1 of the first tile, and then of the second. */
+typedef struct conv1_half_fragments {
+  uint32_t high[2][2], low[2][2];
+  float biases[2][4]; /* as the elements of the mma sums */
+} conv1_half_fragments;
+static __device__ __forceinline__ int first_channel_of_group(int half, int i) { return i * 8 + half * 4; }
+
+/* Returns the lane's fragments for a half of the channels. weights: [32][9], then 32 biases. */
+static __device__ __forceinline__ conv1_half_fragments load_conv1_half_fragments(int half, const float *weights) {
+  const int lane = threadIdx.x % 32, group = lane % 4, channel = first_channel_of_group(half, lane / 8) + lane / 4 % 2;
+  const float *from = &weights[channel * 9 + (group < 3 ? group : 0) * 3];
+  const float scale = group < 3 ? PIXEL_SLOPE * FORWARD_SCALE : 0.0f;
+  const float4 loaded = load4(&weights[RL_CONV1_CHANNELS * 9 + first_channel_of_group(half, group)]);
+  const float biases[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+  conv1_half_fragments b;
+#pragma unroll
+  for (int tile = 0; tile < 2; tile++) {
+    float taps[3];
+    for (int x = 0; x < 3; x++) taps[x] = from[tile * 2 * 9 + x] * scale;
+    split_halves(taps[0], taps[1], &b.high[tile][0], &b.low[tile][0]);
+    split_halves(taps[2], (taps[0] + taps[1] + taps[2]) * (PIXEL_INTERCEPT / PIXEL_SLOPE), &b.high[tile][1], &b.low[tile][1]);
+    for (int i = 0; i < 4; i++) b.biases[tile][i] = biases[tile * 2 + i % 2] * FORWARD_SCALE;
+  }
+  return b;
+}
+
+/* Returns (a & b) | c by one instruction. With two constants, the compiler would take two. */
+static __device__ __forceinline__ uint32_t and_or(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+
+/* Computes ReLU and max-pooling of one window in TF32. upper, lower: its outputs times FORWARD_SCALE; those in a row are two
+ * elements apart. Returns the bits of the pooled value, rounded to nearest, with those of its argmax. It compares the outputs as
+ * integers whose lowest bits are those of the position, so equal outputs differ by less than 2⁻¹⁹; positive floats have the order
+ * of their bits. Half of the lowest bit that products read, added to the bits, rounds the value and keeps those of the argmax. */
+static __device__ __forceinline__ uint32_t relu_pool_with_argmax(const float *upper, const float *lower) {
+  const auto with_position = [](float v, int position) {
+    return (int)and_or(__float_as_uint(v), ~(uint32_t)ARGMAX_BITS, argmax_bit::of(position));
+  };
+  const int a = with_position(upper[0], 0), b = with_position(upper[2], 1), c = with_position(lower[0], 2),
+            d = with_position(lower[2], 3), greatest = max(max(max(a, b), max(c, d)), 0);
+  return __float_as_uint(__int_as_float(greatest) * (1.0f / FORWARD_SCALE)) + (TENSOR_FLOAT_IGNORED_BITS + 1) / 2;
+}
+
+/* Computes a half of the channels of pooled1 for all windows, with the bits of the argmaxes, and calls store(index, bits) for
+ * four neighbouring values of pooled1[window][PITCH]. WARPS warps call it; `warp` is the caller's index among them. An mma
+ * computes eight windows × the two positions of a row (M) × eight channels (N). */
+template <int WARPS, int PITCH, class Store>
+static __device__ __forceinline__ void conv1_tile_forward(int warp, int half, const float *weights, const float *image,
+                                                          Store store) {
+  const int lane = threadIdx.x % 32, group = lane % 4;
+  const conv1_half_fragments b = load_conv1_half_fragments(half, weights);
+  const float *first_row = image + (group < 3 ? group : 0) * FLOAT_IMAGE_PITCH;
+#pragma unroll 1
+  for (int tile = warp; tile < FORWARD_TILES; tile += WARPS) {
+    const int window = tile * FORWARD_TILE_WINDOWS + lane / 4, existing = min(window, CONV1_WINDOWS - 1);
+    const float *row = first_row + existing / RL_POOLED1_SIDE * 2 * FLOAT_IMAGE_PITCH + existing % RL_POOLED1_SIDE * 2;
+    float sum[2][2][4]; /* [row of positions][tile of channels][element of the mma sum] */
+#pragma unroll
+    for (int y = 0; y < 2; y++) {
+      const float2 left = *(const float2 *)&row[y * FLOAT_IMAGE_PITCH], right = *(const float2 *)&row[y * FLOAT_IMAGE_PITCH + 2];
+      const uint32_t a[4] = {half2_bits(__floats2half2_rn(left.x, left.y)), half2_bits(__floats2half2_rn(left.y, right.x)),
+                             half2_bits(__floats2half2_rn(right.x, 1.0f)), half2_bits(__floats2half2_rn(right.y, 1.0f))};
+      for (int i = 0; i < 2; i++) mma_m16n8k16(sum[y][i], a, b.low[i], b.biases[i]);
+      for (int i = 0; i < 2; i++) mma_m16n8k16(sum[y][i], a, b.high[i]);
+    }
+    uint32_t pooled[4];
+    for (int i = 0; i < 4; i++) pooled[i] = relu_pool_with_argmax(&sum[0][i / 2][i % 2], &sum[1][i / 2][i % 2]);
+    if (window < CONV1_WINDOWS)
+      store(window * PITCH + first_channel_of_group(half, group), make_uint4(pooled[0], pooled[1], pooled[2], pooled[3]));
+  }
 }
 
 /* Returns a if a bit is set in x, else 0, by two instructions. If the compiler knew that it is a single bit, it would shift it to
@@ -264,7 +340,7 @@ static __device__ __forceinline__ void conv1_tile_gradient(int warp, const tenso
       for (int m = 0; m < 2; m++) {
         uint32_t a[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) a[i] = select_if(argmax[m * 2 + i % 2], 1u << (y * 2 + i / 2), gradient[m * 2 + i % 2]);
+        for (int i = 0; i < 4; i++) a[i] = select_if(argmax[m * 2 + i % 2], 8u >> (y * 2 + i / 2), gradient[m * 2 + i % 2]);
         for (int n = 0; n < 2; n++) mma_m16n8k8_tf32(sums.tap[m][n], a, b[n]);
       }
     }

@@ -55,6 +55,16 @@ static __device__ __forceinline__ void mma_m16n8k16(float sum[4], const uint32_t
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/* Computes sum[16×8] = a[16×16] · b[16×8] + addend[16×8] in FP16. */
+static __device__ __forceinline__ void mma_m16n8k16(float sum[4], const uint32_t a[4], const uint32_t b[2],
+                                                    const float addend[4]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
+      : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(addend[0]), "f"(addend[1]), "f"(addend[2]),
+        "f"(addend[3]));
+}
+
 /* Computes sum[16×8] += a[16×8] · b[8×8] in TF32 (tensor_float.cuh). A lane holds the same elements of sum as in mma_m16n8k16. Of
  * a it holds rows lane / 4 and lane / 4 + 8, in column lane % 4 (a[0], a[1]) and in column lane % 4 + 4 (a[2], a[3]). Of b it
  * holds column lane / 4, rows lane % 4 (b[0]) and lane % 4 + 4 (b[1]). */

@@ -7,7 +7,8 @@
  *               step belongs to pair n % 64 in microbatch n / 64
  *   grid        128 blocks, one per SM. A block updates the same 1/128 of the parameters in every step
  *   pair        two neighbouring blocks, a thread block cluster. A pair processes one image at a time: each of its blocks
- *               computes half of conv1's pixels and half of conv2's channels. The peer of a block is the other block of its pair
+ *               computes half of conv1 (of its pixels in FP32, of its channels in TF32; in FP16 all of conv1) and half of
+ *               conv2's channels. The peer of a block is the other block of its pair
  *   group       eight neighbouring pairs. Each of the 16 blocks of a group multiplies one slice (1/16) of fc1's inputs for
  *               the eight images of the group
  *
@@ -174,7 +175,7 @@ template <class Format> struct conv1_memory<Format, false, false> {
   alignas(16) typename Format::value pooled1_gradient[TILED_WINDOWS * Format::IN_PITCH];
   alignas(16) float conv2_warp_scratch[4]; /* not used */
 };
-/* If CONV1_IS_SPLIT, the argmaxes are in pooled1 (conv1_tile.cuh). */
+/* If CONV1_IS_SPLIT, each block computes its half of the channels, and the argmaxes are in pooled1 (conv1_tile.cuh). */
 template <class Format> struct conv1_memory<Format, true, false> {
   enum { SUM_ROWS = step_schedule<Format>::CONV1_BACKWARD_WARPS };
   typedef conv1_tile_sums sums;
@@ -456,26 +457,18 @@ static __device__ __forceinline__ void store2(tensor_float *to, float a, float b
   *(float2 *)to = make_float2(tensor_float(a), tensor_float(b));
 }
 
-/* Stores two values in this block's shared memory and, by st.async, at the same address in the peer's shared memory. The st.async
- * completes its bytes on the peer's mbarrier `barrier`. */
-static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, __half *to, float a, float b, mbarrier *barrier) {
-  const __half2 both = __floats2half2_rn(a, b);
-  *(__half2 *)to = both;
-  st_async(peer, (void *)to, *(const uint32_t *)&both, barrier);
-}
+/* Stores two or four values in this block's shared memory and, by st.async, at the same address in the peer's shared memory. The
+ * st.async completes its bytes on the peer's mbarrier `barrier`. */
 static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, float *to, float a, float b, mbarrier *barrier) {
   *(float2 *)to = make_float2(a, b);
   st_async(peer, to, make_float2(a, b), barrier);
 }
-static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, tensor_float *to, float a, float b,
-                                                            mbarrier *barrier) {
-  store_local_and_peer(peer, (float *)to, tensor_float(a), tensor_float(b), barrier);
+static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, uint4 *to, uint4 bits, mbarrier *barrier) {
+  *to = bits;
+  st_async(peer, to, bits, barrier);
 }
 
-/* A value of pooled1 in TF32 with the bits of its argmax (argmax_bit), and without them. The other types have no such bits. */
-static __device__ __forceinline__ float with_argmax(float v, uint32_t argmax) {
-  return __uint_as_float((__float_as_uint(tensor_float(v)) & ~TENSOR_FLOAT_IGNORED_BITS) | argmax);
-}
+/* Returns a value of pooled1 without the ignored bits, which in TF32 hold its argmax (argmax_bit). */
 static __device__ __forceinline__ __half without_argmax(__half v) { return v; }
 static __device__ __forceinline__ float without_argmax(float v) { return v; }
 static __device__ __forceinline__ tensor_float without_argmax(tensor_float v) {

@@ -137,8 +137,16 @@ template <class Format> static __device__ __forceinline__ void begin_head_copy(c
   bulk_copy(smem.head, &args.adam.weights[HEAD_OFFSET], sizeof(smem.head), &smem.head_mbarrier);
 }
 
-/* In the first microbatch of a step, waits for the weights of conv2. Without HAS_BULK_WEIGHTS, also waits for all copies of this
- * thread in every microbatch.
+/* If HAS_BULK_WEIGHTS: waits until the step's weights of conv2 have been copied. */
+template <class Format> static __device__ __forceinline__ void wait_for_conv2(const rl_persistent_args &args,
+                                                                              const microbatch_state &microbatch,
+                                                                              block_memory<Format> &smem) {
+  mbarrier_wait_cta(&smem.conv2_mbarrier, microbatch.step + 1);
+  if (Format::CONV2_LOADS_INPUT_FIRST) record_timestamp<Format>(args, microbatch.step, RL_TIMED_conv2_weights);
+}
+
+/* In the first microbatch of a step, waits for the weights of conv2, unless CONV2_LOADS_INPUT_FIRST: then conv2_forward waits.
+ * Without HAS_BULK_WEIGHTS, also waits for all copies of this thread in every microbatch.
  *
  * If HAS_BULK_WEIGHTS, the poller begins the copies while the other warps compute conv1. Otherwise the caller loads conv2's
  * weights into registers, and conv2_forward begins to load fc1's. */
@@ -148,7 +156,7 @@ static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_a
   const bool is_first_microbatch = microbatch.index == 0;
   if constexpr (step_schedule<Format>::HAS_BULK_WEIGHTS) {
     if (is_poller<Format>()) begin_bulk_copies(args, microbatch, coords, smem);
-    mbarrier_wait_cta(&smem.conv2_mbarrier, microbatch.step + 1);
+    if (!Format::CONV2_LOADS_INPUT_FIRST) wait_for_conv2(args, microbatch, smem);
   } else {
     if (is_first_microbatch && is_leader()) grid_barrier_wait_in_one_thread(args.block_exchange->update, microbatch.step + 1);
     if (is_first_microbatch) __syncthreads();
@@ -156,60 +164,37 @@ static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_a
   }
 }
 
-/* The rows of the image that this block's pixels depend on, and what makes of their sums those of normalised pixels. */
-typedef struct conv1_rows {
-  const float *first;
-  int pitch;
-} conv1_rows;
-template <class Format>
-static __device__ __forceinline__ conv1_rows rows_of_block(const block_coords &coords, const block_memory<Format> &smem) {
-  if constexpr (Format::CONV1_GRADIENT_IS_SPLIT) return {smem.image_rows, CONV1_WIDTH};
-  else return {&smem.image[coords.rank * 2 * BLOCK_ROWS * FLOAT_IMAGE_PITCH], FLOAT_IMAGE_PITCH};
-}
-
-/* Stores a pixel of pooled1 and its argmaxes for two channels. sums: of the four positions of the window, for each channel. If
- * not CONV1_GRADIENT_IS_SPLIT, the argmaxes are stored in the lowest bits of pooled1, which the products ignore, so that the peer
- * receives them too. */
+/* If CONV1_IS_SPLIT and CONV1_GRADIENT_IS_SPLIT: stores a pixel of pooled1 and its argmaxes for two channels. sums: of the four
+ * positions of the window, for each channel. */
 template <class Format> static __device__ __forceinline__ void pool_and_send(const block_coords &coords, int pixel, int channel,
                                                                              const float sums[2][4], const float biases[2],
                                                                              block_memory<Format> &smem) {
   float pooled[2];
   uchar2 argmax;
-  typename Format::value *to = &smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * Format::IN_PITCH + channel];
-  if constexpr (Format::CONV1_GRADIENT_IS_SPLIT) {
-    bias_relu_pool(sums[0][0], sums[0][1], sums[0][2], sums[0][3], biases[0], &pooled[0], &argmax.x);
-    bias_relu_pool(sums[1][0], sums[1][1], sums[1][2], sums[1][3], biases[1], &pooled[1], &argmax.y);
-    *(uchar2 *)&smem.argmax1[pixel * RL_CONV1_CHANNELS + channel] = argmax;
-    store_local_and_peer(coords.rank ^ 1, to, pooled[0], pooled[1], &smem.pooled1_mbarrier);
-  } else {
-    bias_relu_pool<argmax_bit>(sums[0][0], sums[0][1], sums[0][2], sums[0][3], biases[0], &pooled[0], &argmax.x, PIXEL_SLOPE);
-    bias_relu_pool<argmax_bit>(sums[1][0], sums[1][1], sums[1][2], sums[1][3], biases[1], &pooled[1], &argmax.y, PIXEL_SLOPE);
-    store_local_and_peer(coords.rank ^ 1, (float *)to, with_argmax(pooled[0], argmax.x), with_argmax(pooled[1], argmax.y),
-                         &smem.pooled1_mbarrier);
-  }
+  bias_relu_pool(sums[0][0], sums[0][1], sums[0][2], sums[0][3], biases[0], &pooled[0], &argmax.x);
+  bias_relu_pool(sums[1][0], sums[1][1], sums[1][2], sums[1][3], biases[1], &pooled[1], &argmax.y);
+  *(uchar2 *)&smem.argmax1[pixel * RL_CONV1_CHANNELS + channel] = argmax;
+  store_local_and_peer(coords.rank ^ 1, &smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * Format::IN_PITCH + channel],
+                       pooled[0], pooled[1], &smem.pooled1_mbarrier);
 }
 
-/* Implements conv1_forward if CONV1_IS_SPLIT: computes this block's pixels of pooled1 and stores them in both blocks of the pair.
- * A lane computes two channels of a pixel from a 4×4 patch of the image: for each channel, the four outputs of conv1 in the
- * pooling window. */
+/* Implements conv1_forward if CONV1_IS_SPLIT and CONV1_GRADIENT_IS_SPLIT: computes this block's pixels of pooled1 and stores them
+ * in both blocks of the pair. A lane computes two channels of a pixel from a 4×4 patch of the image: for each channel, the four
+ * outputs of conv1 in the pooling window. */
 template <class Format>
-static __device__ __forceinline__ void conv1_forward_split(const block_coords &coords, block_memory<Format> &smem) {
+static __device__ __forceinline__ void conv1_forward_of_pixels(const block_coords &coords, block_memory<Format> &smem) {
   const int channel = coords.lane % 16 * 2;
-  const conv1_rows rows = rows_of_block(coords, smem);
   float weights[2][9], biases[2];
 #pragma unroll
   for (int k = 0; k < 18; k++) weights[k / 9][k % 9] = smem.conv1[channel * 9 + k];
-  for (int c = 0; c < 2; c++) {
-    biases[c] = smem.conv1[RL_CONV1_CHANNELS * 9 + channel + c];
-    if (!Format::CONV1_GRADIENT_IS_SPLIT) biases[c] = bias_for_exact_pixels(weights[c], biases[c]);
-  }
-#pragma unroll(Format::CONV1_GRADIENT_IS_SPLIT ? 1 : 2) /* measured in TF32 only */
+  for (int c = 0; c < 2; c++) biases[c] = smem.conv1[RL_CONV1_CHANNELS * 9 + channel + c];
+#pragma unroll 1
   for (int pixel = coords.warp * 2 + coords.lane / 16; pixel < BLOCK_PIXELS;
        pixel += step_schedule<Format>::CONV1_FORWARD_WARPS * 2) {
     float patch[4][4], sum[2][4] = {};
-    const float *corner = &rows.first[pixel / RL_POOLED1_SIDE * 2 * rows.pitch + pixel % RL_POOLED1_SIDE * 2];
+    const float *corner = &smem.image_rows[pixel / RL_POOLED1_SIDE * 2 * CONV1_WIDTH + pixel % RL_POOLED1_SIDE * 2];
 #pragma unroll
-    for (int i = 0; i < 8; i++) *(float2 *)&patch[i / 2][i % 2 * 2] = *(const float2 *)&corner[i / 2 * rows.pitch + i % 2 * 2];
+    for (int i = 0; i < 8; i++) *(float2 *)&patch[i / 2][i % 2 * 2] = *(const float2 *)&corner[i / 2 * CONV1_WIDTH + i % 2 * 2];
 #pragma unroll
     for (int k = 0; k < 9; k++)
 #pragma unroll
@@ -219,14 +204,17 @@ static __device__ __forceinline__ void conv1_forward_split(const block_coords &c
   }
 }
 
-/* Computes pooled1 and argmax1: this block's pixels if CONV1_IS_SPLIT, else all pixels. Only the warps that compute conv1 call it
- * (is_conv1_forward_warp). */
+/* Computes pooled1 and argmax1: this block's half if CONV1_IS_SPLIT, which it stores in both blocks of the pair, else all of it.
+ * Only the warps that compute conv1 call it (is_conv1_forward_warp). */
 template <class Format>
 static __device__ __forceinline__ void conv1_forward(const block_coords &coords, block_memory<Format> &smem) {
-  if constexpr (Format::CONV1_IS_SPLIT) conv1_forward_split(coords, smem);
-  else
-    conv1_tile_forward<step_schedule<Format>::CONV1_FORWARD_WARPS, Format::IN_PITCH>(coords.warp, smem.conv1, smem.image,
-                                                                                     smem.pooled1, smem.argmax1);
+  enum { WARPS = step_schedule<Format>::CONV1_FORWARD_WARPS };
+  if constexpr (Format::CONV1_GRADIENT_IS_SPLIT) conv1_forward_of_pixels(coords, smem);
+  else if constexpr (Format::CONV1_IS_SPLIT)
+    conv1_tile_forward<WARPS, Format::IN_PITCH>(coords.warp, coords.rank, smem.conv1, smem.image, [&](int i, uint4 pooled) {
+      store_local_and_peer(coords.rank ^ 1, (uint4 *)&smem.pooled1[i], pooled, &smem.pooled1_mbarrier);
+    });
+  else conv1_tile_forward<WARPS, Format::IN_PITCH>(coords.warp, smem.conv1, smem.image, smem.pooled1, smem.argmax1);
 }
 
 /* Returns the argmax of a channel of one of this block's pixels of pooled1. */
@@ -269,7 +257,11 @@ static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &a
         });
   } else {
     Format::conv2_forward(
-        smem.pooled1, smem.conv2, smem.conv2_warp_scratch, [&](int pixel, int channel, const float a[4], const float b[4]) {
+        smem.pooled1, smem.conv2, smem.conv2_warp_scratch,
+        [&] {
+          if (Format::CONV2_LOADS_INPUT_FIRST) wait_for_conv2(args, microbatch, smem);
+        },
+        [&](int pixel, int channel, const float a[4], const float b[4]) {
           const float2 pooled =
               Format::pool_channels(a, b, &smem.conv2_bias[channel], &smem.argmax2[pixel * TILE_CHANNELS + channel], overflow);
           const int i = pixel * RL_CONV2_CHANNELS + first_channel + channel;

@@ -72,7 +72,8 @@ static __device__ __forceinline__ void forward_pass(const rl_persistent_args &ar
   if (Format::CONV1_IS_SPLIT && pair_active)
     mbarrier_wait(&smem.pooled1_mbarrier, message_phase<Format>(microbatch, coords.pair));
   __syncthreads();
-  record_timestamp<Format>(args, step, RL_TIMED_conv2_weights);
+  if (!Format::CONV2_LOADS_INPUT_FIRST) record_timestamp<Format>(args, step, RL_TIMED_conv2_weights);
+  else if (!pair_active) wait_for_conv2(args, microbatch, smem);
   if (pair_active) {
     conv2_forward(args, microbatch, coords, loaded, smem, overflow);
     record_timestamp<Format>(args, step, RL_TIMED_conv2_forward);

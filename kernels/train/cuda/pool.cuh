@@ -12,19 +12,17 @@ struct argmax_number {
   static __device__ __forceinline__ constexpr uint32_t of(uint32_t argmax) { return argmax; }
 };
 
-/* Computes the pooled value and the code of the argmax (kernels.h) of a window, whose outputs are scale times a, b, c and d, plus
- * the bias. a, b: upper left and upper right; c, d: lower left and lower right. The first of equal values wins. scale: above 0.
- */
-template <class Code = argmax_number> static __device__ __forceinline__ void bias_relu_pool(float a, float b, float c, float d,
-                                                                                            float bias, float *greatest,
-                                                                                            uint8_t *argmax, float scale = 1.0f) {
+/* Computes the pooled value and the argmax (kernels.h) of a window, whose outputs are a, b, c and d, plus the bias. a, b: upper
+ * left and upper right; c, d: lower left and lower right. The first of equal values wins. */
+static __device__ __forceinline__ void bias_relu_pool(float a, float b, float c, float d, float bias, float *greatest,
+                                                      uint8_t *argmax) {
   *greatest = a;
-  *argmax = Code::of(0);
-  if (b > *greatest) *greatest = b, *argmax = Code::of(1);
-  if (c > *greatest) *greatest = c, *argmax = Code::of(2);
-  if (d > *greatest) *greatest = d, *argmax = Code::of(3);
-  *greatest = fmaf(*greatest, scale, bias);
-  if (!(*greatest > 0.0f)) *greatest = 0.0f, *argmax = Code::of(RL_ARGMAX_RELU_ZERO);
+  *argmax = 0;
+  if (b > *greatest) *greatest = b, *argmax = 1;
+  if (c > *greatest) *greatest = c, *argmax = 2;
+  if (d > *greatest) *greatest = d, *argmax = 3;
+  *greatest += bias;
+  if (!(*greatest > 0.0f)) *greatest = 0.0f, *argmax = RL_ARGMAX_RELU_ZERO;
 }
 
 /* Computes ReLU and max-pooling of one window for two channels. outputs: upper left, upper right, lower left and lower right,

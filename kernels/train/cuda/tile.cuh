@@ -39,10 +39,12 @@
  *     CONV2_FORWARD_WARPS,
  *                      warps 0 … CONV2_FORWARD_WARPS - 1 compute conv2_forward while the others load weights
  *     OUTPUT_WARPS,    if CONV2_FORWARD_SCRATCH_FLOATS is not 0: warps 0 … OUTPUT_WARPS - 1 call conv2_forward's epilogue
- *     CONV1_IS_SPLIT,  1: each block of a pair computes conv1 for its half of the pixels, and the blocks exchange the
- *                      results; 0: each block computes conv1 for all pixels (conv1_tile.cuh)
+ *     CONV1_IS_SPLIT,  1: each block of a pair computes half of conv1, and the blocks exchange the results: half of the
+ *                      pixels if CONV1_GRADIENT_IS_SPLIT, else half of the channels (conv1_tile.cuh); 0: each block computes
+ *                      conv1 for all pixels and channels
  *     CONV1_GRADIENT_IS_SPLIT,
- *                      the same for conv1's gradients; 0: each block adds up those that follow from its channels of conv2
+ *                      1: each block computes conv1's gradients for its half of the pixels; 0: each block adds up those that
+ *                      follow from its channels of conv2
  *     HAS_FP32_MASTER_WEIGHTS,
  *                      1: `value` has fewer bits than FP32, so the FP32 weights of fc1 are kept separately
  *     SLICE_PADDING,   SLICE_INPUTS + SLICE_PADDING is the pitch of a slice of fc1's weights (128 rows), of its inputs
@@ -75,9 +77,11 @@
  *
  *   loaded_weights load_weights(const value *from);
  *       If CONV2_FORWARD_SCRATCH_FLOATS is not 0: loads this thread's weights of conv2 from global memory.
- *   template <class Epilogue> conv2_forward(const value *in, const value *weights, float *scratch, Epilogue epilogue);
+ *   template <class WaitForWeights, class Epilogue>
+ *   conv2_forward(const value *in, const value *weights, float *scratch, WaitForWeights wait_for_weights, Epilogue epilogue);
  *       epilogue(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 pooling window, row
- *       by row.
+ *       by row. Every thread calls wait_for_weights() once, before it reads `weights`. If CONV2_LOADS_INPUT_FIRST, the
+ *       function reads a part of `in` before this call.
  *   template <class AfterProducts, class Epilogue>
  *   conv2_forward(const value *in, const loaded_weights &loaded, value *weights, float *scratch, AfterProducts after_products,
  *                 Epilogue epilogue);
@@ -147,7 +151,7 @@ template <class Value> struct tile_format {
   typedef Value value;
   typedef float row_value;
   enum { RECORDS = 0, ONE_MICROBATCH = 0 }; /* 1 in recording and in one_microbatch (persistent.cuh) */
-  enum { CONV2_GRADIENTS_TOGETHER = 0, FC1_LOADS_WEIGHTS_FIRST = 0 };
+  enum { CONV2_GRADIENTS_TOGETHER = 0, CONV2_LOADS_INPUT_FIRST = 0, FC1_LOADS_WEIGHTS_FIRST = 0 };
   struct conv2_gradient_memory {};
   struct loaded_weights {};
   enum { THREADS = TILE_THREADS, FC1_GRADIENT_WARPS = TILE_COLUMNS / 16, FC1_GRADIENT_PAIRS_PER_THREAD = 4 };

@@ -86,8 +86,10 @@ struct half_tile_format : tile_format<__half> {
 
   /* A warp computes a window tile (M) × 32 output channels; sum[c] holds eight of the channels (N). The loop over rows of taps is
    * not unrolled: it runs once for each microbatch, and more instructions would cause instruction cache misses. */
-  template <class Epilogue>
-  static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Epilogue epilogue) {
+  template <class WaitForWeights, class Epilogue>
+  static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *,
+                                                       WaitForWeights wait_for_weights, Epilogue epilogue) {
+    wait_for_weights();
     if (warp() >= CONV2_FORWARD_WARPS) return;
     const int row = lane() % 16;
     const uint32_t a_address = shared_address(

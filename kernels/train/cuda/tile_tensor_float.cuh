@@ -114,8 +114,13 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
     WARPS_PER_CHANNEL_HALF = TILE_WARPS / 2 /* number of warps that add up over the same half of the input channels */
   };
 
-  template <class Epilogue>
-  static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *scratch, Epilogue epilogue) {
+  enum { CONV2_LOADS_INPUT_FIRST = 1 };
+
+  /* The pixels of the first row of taps are loaded before the wait for the weights. Those of two rows would take too many
+   * registers. */
+  template <class WaitForWeights, class Epilogue>
+  static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *scratch,
+                                                       WaitForWeights wait_for_weights, Epilogue epilogue) {
     const int top = warp() % 3 * 4, channel = warp() / 3 % 2 * 16, channel_half = warp() / WARPS_PER_CHANNEL_HALF,
               row = lane() % 8, matrix = lane() / 8;
     const uint32_t a_address = shared_address(
@@ -123,12 +128,17 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
                    b_address = shared_address(&in[((top + row % 4) * RL_POOLED1_SIDE + row / 4 * FORWARD_SET_STRIDE) * IN_PITCH +
                                                   channel_half * 2 * K + matrix * VECTOR]);
     float sum[2][FORWARD_SETS][4] = {};
-#pragma unroll
-    for (int tap_y = 0; tap_y < 3; tap_y++) {
-      uint32_t b[2][FORWARD_READ_SETS][4];
+    uint32_t b[2][FORWARD_READ_SETS][4];
+    const auto load_pixels = [&](int tap_y) {
       for (int right = 0; right < 2; right++)
         for (int i = 0; i < FORWARD_READ_SETS; i++)
           ldmatrix_x4(b[right][i], b_address + (tap_y * RL_POOLED1_SIDE + right * HALF_ROW_PIXELS + i) * IN_PITCH * 4);
+    };
+    load_pixels(0);
+    wait_for_weights();
+#pragma unroll
+    for (int tap_y = 0; tap_y < 3; tap_y++) {
+      if (tap_y > 0) load_pixels(tap_y);
       for (int k = 0; k < 2; k++)
         for (int tap_x = 0; tap_x < 3; tap_x++) {
           uint32_t a[4];
