@@ -261,8 +261,9 @@ static __device__ __forceinline__ uint32_t and_or(uint32_t a, uint32_t b, uint32
 
 /* Computes ReLU and max-pooling of one window in TF32. upper, lower: its outputs times FORWARD_SCALE; those in a row are two
  * elements apart. Returns the bits of the pooled value, rounded to nearest, with those of its argmax. It compares the outputs as
- * integers whose lowest bits are those of the position, so equal outputs differ by less than 2⁻¹⁹; positive floats have the order
- * of their bits. Half of the lowest bit that products read, added to the bits, rounds the value and keeps those of the argmax. */
+ * integers whose lowest bits are those of the position, so values that differ by less than 2⁻¹⁹ may count as equal; positive
+ * floats have the order of their bits. Half of the lowest bit that products read, added to the bits, rounds the value and keeps
+ * those of the argmax. */
 static __device__ __forceinline__ uint32_t relu_pool_with_argmax(const float *upper, const float *lower) {
   const auto with_position = [](float v, int position) {
     return (int)and_or(__float_as_uint(v), ~(uint32_t)ARGMAX_BITS, argmax_bit::of(position));
