@@ -1,29 +1,13 @@
 /* Tests the head's kernel (fc2 and the loss) at its maximum batch, which tests/simt/CMakeLists.txt makes small: the loss
  * depends on the label of every image, and a larger batch is refused before the kernel is launched. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <vector>
-
 #include "cuda_check.h"
+#include "device_memory.h"
 #include "train/cuda/kernels.h"
 
 enum { MAX_BATCH = 256, WEIGHTS = RL_FC1_OUTPUTS + RL_CLASSES * RL_FC1_OUTPUTS + RL_CLASSES };
-
-static void check(bool condition, const char *what) {
-  if (condition) return;
-  printf("failed: %s\n", what);
-  exit(1);
-}
-
-template <typename T> static T *copy_to_device(const std::vector<T> &from) {
-  T *memory = NULL;
-  check(cudaMalloc(&memory, from.size() * sizeof(T)) == cudaSuccess, "cudaMalloc succeeds");
-  check(cudaMemcpy(memory, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess, "the upload succeeds");
-  return memory;
-}
 
 /* Sets *sum to the sum of the losses of `batch` images whose fc1 products are 0, so that only fc2's bias counts. */
 static int sum_losses(uint32_t batch, const std::vector<uint8_t> &labels, const std::vector<float> &weights, double *sum,
@@ -39,9 +23,7 @@ static int sum_losses(uint32_t batch, const std::vector<uint8_t> &labels, const 
   const rl_head head = {{NULL, device_labels, NULL, &state->step, batch, batch}, fc1_parts, 1, device_weights};
   const int rc = rl_head_train({}, &head, fc1_product_gradient, partial, state, NULL, err);
   std::vector<float> rows_on_host(rows * RL_HEAD_PITCH);
-  check(cudaDeviceSynchronize() == cudaSuccess, "the kernel succeeds");
-  check(cudaMemcpy(rows_on_host.data(), partial, rows_on_host.size() * sizeof(float), cudaMemcpyDeviceToHost) == cudaSuccess,
-        "the download succeeds");
+  copy_to_host(partial, rows_on_host);
   *sum = 0;
   for (uint32_t row = 0; row < rows; row++) *sum += rows_on_host[row * RL_HEAD_PITCH + RL_HEAD_LOSS];
   void *const allocations[] = {state, device_labels, fc1_parts, device_weights, fc1_product_gradient, partial};
