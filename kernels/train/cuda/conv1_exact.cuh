@@ -1,6 +1,6 @@
 /* Operands of conv1 for products on tensor cores that lose almost no precision in FP16. A pixel is multiplied as byte −
- * PIXEL_MIDDLE, which FP16 represents exactly, and a weight as the sum of two FP16 values, which has 22 bits (a relative error of
- * 3e-8). */
+ * PIXEL_MIDDLE, which FP16 represents exactly, and a weight as the sum of two FP16 values, a high and a low one. The sum has a
+ * relative error of at most 2⁻²³ or, if the low value is subnormal, an absolute error of at most 2⁻²⁵ (3e-8). */
 #ifndef RL_TRAIN_CUDA_CONV1_EXACT_H
 #define RL_TRAIN_CUDA_CONV1_EXACT_H
 
