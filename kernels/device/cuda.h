@@ -19,7 +19,7 @@ typedef struct rl_cuda_device {
   cudaEvent_t progress_events[RL_CUDA_MAX_IN_FLIGHT]; /* ring buffer: each is recorded after one of the last graph launches */
 } rl_cuda_device;
 
-/* A graph that contains repeats of sequences and is launched launch_count times. */
+/* A graph that contains repeats_per_launch repeats of a sequence and is launched launch_count times. */
 typedef struct rl_cuda_repeated_graph {
   cudaGraphExec_t graph_exec; /* NULL: repeats_per_launch or launch_count is 0 */
   uint64_t repeats_per_launch, launch_count;
@@ -33,10 +33,9 @@ static inline cudaStream_t rl_cuda_stream(const rl_device *device) { return (cud
 int rl_cuda_wait(rl_device *device, const char *operation, rl_error *err);
 /* Fails when the system has no device `index`. */
 int rl_cuda_check_index(int index, rl_error *err);
-/* Captures, instantiates and uploads a graph of one repeat of the sequence `before` (NULL: none) and then of `repeats` repeats of
- * a sequence. Does nothing when repeats or launch_count is 0. *created must be zeroed; the caller destroys created->graph_exec,
- * also after a failure. */
-int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *before, const rl_sequence *sequence, uint64_t repeats,
+/* Captures, instantiates and uploads the graph. Does nothing when repeats_per_launch or launch_count is 0. *created must be
+ * zeroed; the caller destroys created->graph_exec, also after a failure. */
+int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t repeats_per_launch,
                                   uint64_t launch_count, rl_cuda_repeated_graph *created, rl_error *err);
 /* Captures one repeat of a sequence and counts its kernel, memcpy and memset nodes. */
 int rl_cuda_count_nodes(rl_device *device, const rl_sequence *sequence, uint64_t *nodes, rl_error *err);

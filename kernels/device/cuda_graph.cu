@@ -35,12 +35,10 @@ static int enqueue_repeats(rl_device *device, const rl_sequence *sequence, uint6
   return 0;
 }
 
-static int capture(rl_device *device, const rl_sequence *before, const rl_sequence *sequence, uint64_t repeats,
-                   cudaGraph_t *graph, rl_error *err) {
+static int capture(rl_device *device, const rl_sequence *sequence, uint64_t repeats, cudaGraph_t *graph, rl_error *err) {
   if (rl_cuda_check(cudaStreamBeginCapture(rl_cuda_stream(device), cudaStreamCaptureModeThreadLocal), "capturing", err) < 0)
     return -1;
-  int rc = before ? enqueue_repeats(device, before, 1, err) : 0;
-  if (rc == 0) rc = enqueue_repeats(device, sequence, repeats, err);
+  int rc = enqueue_repeats(device, sequence, repeats, err);
   cudaError_t end_status = cudaStreamEndCapture(rl_cuda_stream(device), graph); /* also after a failure: it ends the capture */
   if (rc < 0) {
     (void)cudaGetLastError();
@@ -49,13 +47,13 @@ static int capture(rl_device *device, const rl_sequence *before, const rl_sequen
   return rl_cuda_check(end_status, "capturing", err);
 }
 
-int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *before, const rl_sequence *sequence, uint64_t repeats,
-                                  uint64_t launch_count, rl_cuda_repeated_graph *created, rl_error *err) {
+int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t repeats, uint64_t launch_count,
+                                  rl_cuda_repeated_graph *created, rl_error *err) {
   cudaGraph_t graph = NULL;
   if (repeats == 0 || launch_count == 0) return 0;
-  created->repeats_per_launch = repeats + (before != NULL);
+  created->repeats_per_launch = repeats;
   created->launch_count = launch_count;
-  bool failed = capture(device, before, sequence, repeats, &graph, err) < 0 || count_nodes(graph, &created->nodes, err) < 0 ||
+  bool failed = capture(device, sequence, repeats, &graph, err) < 0 || count_nodes(graph, &created->nodes, err) < 0 ||
                 rl_cuda_check(cudaGraphInstantiate(&created->graph_exec, graph, 0), "instantiating a graph", err) < 0 ||
                 rl_cuda_check(cudaGraphUpload(created->graph_exec, rl_cuda_stream(device)), "uploading a graph", err) < 0;
   if (graph) cudaGraphDestroy(graph);
@@ -64,7 +62,7 @@ int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *before, 
 
 int rl_cuda_count_nodes(rl_device *device, const rl_sequence *sequence, uint64_t *nodes, rl_error *err) {
   cudaGraph_t graph = NULL;
-  bool failed = capture(device, NULL, sequence, 1, &graph, err) < 0 || count_nodes(graph, nodes, err) < 0;
+  bool failed = capture(device, sequence, 1, &graph, err) < 0 || count_nodes(graph, nodes, err) < 0;
   if (graph) cudaGraphDestroy(graph);
   return failed ? -1 : 0;
 }

@@ -10,10 +10,7 @@
 /* A sequence is launched as graphs of 1, 2, 4, 7, 12, ... repeats, and then as equal graphs of at most MAX_REPEATS_PER_GRAPH
  * repeats. Under CUPTI's tracing (H200), a graph launch takes the host 1 to 2 us for each node, which the device executes in 4
  * us, and takes the device 14 us whatever the size. So the first graph is small, the device executes each graph while the host
- * launches the next one, which is 1.6 times as large, and there are few launches. Larger graphs make untraced epochs slower.
- *
- * A sequence of one repeat is the beginning of the first graph of the sequence that follows it: the device would be idle while
- * the host launched a second graph, because such a sequence (the shuffle of an epoch) is shorter than a launch. */
+ * launches the next one, which is 1.6 times as large, and there are few launches. Larger graphs make untraced epochs slower. */
 enum { MAX_REPEATS_PER_GRAPH = 128, MAX_GRAPHS_PER_SEQUENCE = 10 };
 
 /* Graphs that are queued at once. Few, because a run can be cancelled only between its queued graphs. */
@@ -51,21 +48,20 @@ static rl_executable *allocate_executable(const rl_sequence_list *sequence_list)
   return NULL;
 }
 
-static int add_graph(rl_device *device, rl_executable *executable, const rl_sequence *before, const rl_sequence *sequence,
-                     uint64_t repeats, uint64_t launches, rl_error *err) {
+static int add_graph(rl_device *device, rl_executable *executable, const rl_sequence *sequence, uint64_t repeats,
+                     uint64_t launches, rl_error *err) {
   rl_cuda_repeated_graph *graph = &executable->graphs[executable->graph_count++];
-  if (rl_cuda_repeated_graph_create(device, before, sequence, repeats, launches, graph, err) < 0) return -1;
+  if (rl_cuda_repeated_graph_create(device, sequence, repeats, launches, graph, err) < 0) return -1;
   executable->nodes += graph->nodes * graph->launch_count;
-  executable->repeats += graph->repeats_per_launch * graph->launch_count;
+  executable->repeats += repeats * launches;
   return 0;
 }
 
 static uint64_t min_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Creates the graphs of a sequence: growing ones, launched once, and equal ones. The last growing one also has the repeats that
- * the equal ones leave. The first graph, which is launched once, begins with the sequence `before` (NULL: none). */
-static int add_sequence(rl_device *device, rl_executable *executable, const rl_sequence *before, const rl_sequence *sequence,
-                        rl_error *err) {
+ * the equal ones leave. */
+static int add_sequence(rl_device *device, rl_executable *executable, const rl_sequence *sequence, rl_error *err) {
   uint64_t sizes[MAX_GRAPHS_PER_SEQUENCE], count = 0, remaining = sequence->repeat, size = 1;
   for (; size < MAX_REPEATS_PER_GRAPH && remaining >= 2 * size; size = (8 * size + 4) / 5) {
     sizes[count++] = size;
@@ -75,27 +71,16 @@ static int add_sequence(rl_device *device, rl_executable *executable, const rl_s
   const uint64_t limit = min_of(size, MAX_REPEATS_PER_GRAPH), launches = (remaining + limit - 1) / limit;
   if (remaining % launches > 0) sizes[count - 1] += remaining % launches;
   for (uint64_t i = 0; i < count; i++)
-    if (add_graph(device, executable, i == 0 ? before : NULL, sequence, sizes[i], 1, err) < 0) return -1;
-  return add_graph(device, executable, count == 0 ? before : NULL, sequence, remaining / launches, launches, err);
-}
-
-/* Returns whether sequence i is the beginning of the first graph of the next one. */
-static bool begins_next_sequence(const rl_sequence_list *list, size_t i) {
-  return list->sequences[i].repeat == 1 && i + 1 < list->sequence_count && list->sequences[i + 1].repeat > 0;
+    if (add_graph(device, executable, sequence, sizes[i], 1, err) < 0) return -1;
+  return add_graph(device, executable, sequence, remaining / launches, launches, err);
 }
 
 static int add_sequences(rl_device *device, rl_executable *executable, rl_error *err) {
-  const rl_sequence_list *list = executable->sequence_list;
-  const rl_sequence *before = NULL;
-  for (size_t i = 0; i < list->sequence_count; i++) executable->enqueued_individually |= list->sequences[i].enqueued_individually;
-  for (size_t i = 0; i < list->sequence_count && !executable->enqueued_individually; i++) {
-    if (!before && begins_next_sequence(list, i)) {
-      before = &list->sequences[i];
-      continue;
-    }
-    if (add_sequence(device, executable, before, &list->sequences[i], err) < 0) return -1;
-    before = NULL;
-  }
+  const rl_sequence_list *sequence_list = executable->sequence_list;
+  for (size_t i = 0; i < sequence_list->sequence_count; i++)
+    executable->enqueued_individually |= sequence_list->sequences[i].enqueued_individually;
+  for (size_t i = 0; i < sequence_list->sequence_count && !executable->enqueued_individually; i++)
+    if (add_sequence(device, executable, &sequence_list->sequences[i], err) < 0) return -1;
   return rl_cuda_wait(device, "uploading graphs", err);
 }
 

@@ -123,7 +123,7 @@ static int capture_sample(rl_device *device, sampling *s, double once_us, rl_err
   timed.restore_launch = NULL;
   s->repeats = is_single_repeat(s) ? 1 : repeats_of_warm_sample(once_us);
   if (timed.enqueued_individually || (is_single_repeat(s) && timed.launch_count == 1)) return 0;
-  int rc = rl_cuda_repeated_graph_create(device, NULL, &timed, s->repeats, 1, &created, err);
+  int rc = rl_cuda_repeated_graph_create(device, &timed, s->repeats, 1, &created, err);
   s->graph_exec = created.graph_exec;
   return rc;
 }
