@@ -16,12 +16,12 @@ static int cpu_supports(const void *params, rl_error *err) {
  * other engine:
  *
  *   batch          64           512          4096
- *   FP32  36.4 / 64.4   32.6 / 46.5   32.4 / 40.0
- *   TF32  22.6 / 59.0   18.5 / 25.6   18.4 / 18.1
- *   FP16  18.9 / 27.4   15.6 /  8.2 */
+ *   FP32  27.6 / 63.2   31.1 / 45.8   32.4 / 39.8
+ *   TF32  17.1 / 57.8   16.6 / 25.4   16.5 / 18.1
+ *   FP16  13.4 / 24.1   12.2 /  5.8   11.9 /  3.6 */
 static bool auto_skips_persistent(const void *params) {
   const rl_train_params *train = params;
-  return train->precision == RL_FP16 ? train->batch_size > 128 : train->precision == RL_TF32 && train->batch_size > 2048;
+  return train->precision == RL_FP16 && train->batch_size > 128;
 }
 
 /* Returns true for parameters with which cudnn is faster: in TF32, fused computes conv2 on FMA units and cudnn on tensor cores.
