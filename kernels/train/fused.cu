@@ -3,9 +3,9 @@
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
  *   conv2_forward    conv2 + bias + ReLU + pool                          own
- *   fc1_forward      split along K into parts, added up by `head`        cuBLASLt
+ *   fc1_forward      split along K into parts, added up by `head`        cuBLASLt; FP16 at small batches: own (fc1_half.cu)
  *   head             bias + ReLU + fc2 + softmax + loss, and backward    own
- *   fc1_backward     weight and input gradient                           cuBLASLt
+ *   fc1_backward     weight and input gradient                           cuBLASLt; FP16 at small batches: own (fc1_half.cu)
  *   conv2_backward   unpooling; weight, bias and input gradient          own
  *   conv1_backward   weight and bias gradient                            own
  *   adam             sums of partial gradients, update                   own

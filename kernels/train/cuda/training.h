@@ -104,12 +104,14 @@ int rl_training_join(rl_training *training, rl_stream stream, rl_error *err);
 int rl_training_tune_concurrency(rl_stage *stage, int (*launch)(void *arg, rl_stream stream, rl_error *err), bool *concurrent,
                                  rl_error *err);
 
-/* fc1.cu: opens and closes fc1's products of a stage. tune: times several algorithms; otherwise takes the first one that
- * cuBLASLt's heuristic proposes. */
 /* Maximum of parts × images of fc1's product. Above it, the head takes longer to add up the parts than the split saves. */
 enum { RL_MAX_FC1_PART_ROWS = 64 * 18 };
+/* fc1.cu: opens and closes fc1's products of a stage. tune: times several algorithms; otherwise takes the first one that
+ * cuBLASLt's heuristic proposes. */
 int rl_fc1_open(rl_stage *stage, bool tune, rl_error *err);
-int rl_fc1_input_gradient_enqueue(rl_stage *stage, rl_stream stream, rl_error *err);
 void rl_fc1_close(rl_stage *stage);
+/* Enqueues the input gradient, and, if our kernel computes both gradients (stage->fc1_weight_gradient is NULL), the weight
+ * gradient too. */
+int rl_fc1_input_gradient_enqueue(rl_stage *stage, rl_stream stream, rl_error *err);
 
 #endif
