@@ -82,8 +82,15 @@ export async function openJobForm(url, options) {
 }
 
 export const takeScreenshot = (page, name) => page.screenshot({ path: path.join(screenshots, `${name}.png`), fullPage: true });
+/** Returns whether the page does not scroll horizontally. After a change of the window, waits until the charts have been drawn
+ * again. */
 export const fitsWidth = (page) =>
-  page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
+  page
+    .waitForFunction(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth, null, { timeout: 10000 })
+    .then(() => true, (error) => {
+      if (error.name !== 'TimeoutError') throw error;
+      return false;
+    });
 
 /** Returns the violations that axe-core finds in a part of the page: ['rule: elements', …]. */
 export async function findInaccessible(page, selector) {
