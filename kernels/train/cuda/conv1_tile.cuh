@@ -228,20 +228,20 @@ static const float FORWARD_SCALE = 64.0f;
  * of its results. K has four groups of four values, as in conv1_fragments: group y = 0, 1, 2 has the three taps in row y, and,
  * for a pixel of 1, their sum times PIXEL_INTERCEPT; group 3 has zeros. A half of the channels is first_channel_of_group(half, i)
  * and the next three channels, for i = 0 to 3: channels 2 i and 2 i + 1 of the first tile, and then of the second. */
-typedef struct conv1_half_fragments {
+typedef struct conv1_two_tile_fragments {
   uint32_t high[2][2], low[2][2];
   float biases[2][4]; /* as the elements of the mma sums */
-} conv1_half_fragments;
+} conv1_two_tile_fragments;
 static __device__ __forceinline__ int first_channel_of_group(int half, int i) { return i * 8 + half * 4; }
 
 /* Returns the lane's fragments for a half of the channels. weights: [32][9], then 32 biases. */
-static __device__ __forceinline__ conv1_half_fragments load_conv1_half_fragments(int half, const float *weights) {
+static __device__ __forceinline__ conv1_two_tile_fragments load_conv1_two_tile_fragments(int half, const float *weights) {
   const int lane = threadIdx.x % 32, group = lane % 4, channel = first_channel_of_group(half, lane / 8) + lane / 4 % 2;
   const float *from = &weights[channel * 9 + (group < 3 ? group : 0) * 3];
   const float scale = group < 3 ? PIXEL_SLOPE * FORWARD_SCALE : 0.0f;
   const float4 loaded = load4(&weights[RL_CONV1_CHANNELS * 9 + first_channel_of_group(half, group)]);
   const float biases[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
-  conv1_half_fragments b;
+  conv1_two_tile_fragments b;
 #pragma unroll
   for (int tile = 0; tile < 2; tile++) {
     float taps[3];
@@ -282,7 +282,7 @@ template <int WARPS, int PITCH, class Store>
 static __device__ __forceinline__ void conv1_tile_forward(int warp, int half, const float *weights, const float *image,
                                                           Store store) {
   const int lane = threadIdx.x % 32, group = lane % 4;
-  const conv1_half_fragments b = load_conv1_half_fragments(half, weights);
+  const conv1_two_tile_fragments b = load_conv1_two_tile_fragments(half, weights);
   const float *first_row = image + (group < 3 ? group : 0) * FLOAT_IMAGE_PITCH;
 #pragma unroll 1
   for (int tile = warp; tile < FORWARD_TILES; tile += WARPS) {

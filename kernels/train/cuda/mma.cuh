@@ -47,15 +47,8 @@ static __device__ __forceinline__ uint32_t movmatrix_trans(uint32_t from) {
   return to;
 }
 
-/* Computes sum[16×8] += a[16×16] · b[16×8] in FP16. A lane holds four elements of sum: in row lane / 4 (sum[0], sum[1]) and in
- * row lane / 4 + 8 (sum[2], sum[3]), each in column lane % 4 · 2 and the next one. */
-static __device__ __forceinline__ void mma_m16n8k16(float sum[4], const uint32_t a[4], const uint32_t b[2]) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-/* Computes sum[16×8] = a[16×16] · b[16×8] + addend[16×8] in FP16. */
+/* Computes sum[16×8] = a[16×16] · b[16×8] + addend[16×8] in FP16. A lane holds four elements of sum: in row lane / 4 (sum[0],
+ * sum[1]) and in row lane / 4 + 8 (sum[2], sum[3]), each in column lane % 4 · 2 and the next one. */
 static __device__ __forceinline__ void mma_m16n8k16(float sum[4], const uint32_t a[4], const uint32_t b[2],
                                                     const float addend[4]) {
   asm volatile(
@@ -63,6 +56,11 @@ static __device__ __forceinline__ void mma_m16n8k16(float sum[4], const uint32_t
       : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(addend[0]), "f"(addend[1]), "f"(addend[2]),
         "f"(addend[3]));
+}
+
+/* Computes sum += a · b likewise. */
+static __device__ __forceinline__ void mma_m16n8k16(float sum[4], const uint32_t a[4], const uint32_t b[2]) {
+  mma_m16n8k16(sum, a, b, sum);
 }
 
 /* Computes sum[16×8] += a[16×8] · b[8×8] in TF32 (tensor_float.cuh). A lane holds the same elements of sum as in mma_m16n8k16. Of
