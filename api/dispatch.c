@@ -127,12 +127,10 @@ static bool takes_upload(const rl_http_request *request) { return request->route
 static void refuse_too_large(rl_http_request *request) {
   char detail[128];
   if (request->body_limit == 0) return refuse(request, 413, "This route takes no body.");
-  const bool is_setting = request->route->body_limit == RL_BODY_CONFIGURED;
+  const char *setting = request->route->body_limit == RL_BODY_CONFIGURED ? " (body_limit_bytes)" : "";
+  if (takes_upload(request)) setting = " (import_limit_bytes)";
   snprintf(detail, sizeof detail, "The %s is larger than the limit, %lld bytes%s.", takes_upload(request) ? "trace" : "body",
-           (long long)request->body_limit,
-           takes_upload(request) ? " (import_limit_bytes)"
-           : is_setting          ? " (body_limit_bytes)"
-                                 : "");
+           (long long)request->body_limit, setting);
   refuse(request, 413, detail);
 }
 

@@ -269,8 +269,8 @@ static double below_busy(double pct) { return fmin(pct, RL_BUSY_PCT - 0.1); }
 static const char *advice_on_latency(const rl_metric_values *values, const warp_stall *stall) {
   enum { NEARLY_FULL_PCT = 80 }; /* with fewer occupied warp slots, further warps can hide latencies */
   if (!stall->title) return "Collect section WarpStateStats: it shows the longest warp stall.";
-  const double with_blocks = 1 - unused_sm_pct(values) / 100; /* the metric is of active multiprocessors alone */
-  return rl_metric_values_get(values, OCCUPIED_WARP_SLOTS) * with_blocks >= NEARLY_FULL_PCT
+  const double used_sm_ratio = 1 - unused_sm_pct(values) / 100; /* the metric counts only the slots of active multiprocessors */
+  return rl_metric_values_get(values, OCCUPIED_WARP_SLOTS) * used_sm_ratio >= NEARLY_FULL_PCT
              ? "Shorten this stall, or overlap it with more independent work per thread: the warp slots are nearly full."
              : "Overlap this stall with more warps, or more independent work per thread.";
 }

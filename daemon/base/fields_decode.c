@@ -276,20 +276,15 @@ static const char *most_similar_key(const rl_field *table, const char *name) {
 /* Fails because the key is unknown. The message lists the accepted keys if the table is short, else names a similar one. */
 static int fail_unknown(const rl_field *table, const char *pointer, const char *name, rl_error *err) {
   enum { LISTED_FIELDS = 8 };
-  char names[160] = "";
+  char names[160] = "", hint[sizeof names + 16] = "";
   size_t used = 0, count = 0;
   for (; table[count].name != NULL && count < LISTED_FIELDS && used < sizeof names; count++)
     used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", count > 0 ? ", " : "", table[count].name);
   bool lists_all = table[count].name == NULL && used < sizeof names;
   const char *similar = lists_all ? NULL : most_similar_key(table, name);
-  rl_fail_at(err, pointer, "unknown field \"%.64s\"%s%s%s", name,
-             lists_all ? "; expected "
-             : similar ? "; did you mean "
-                       : "",
-             lists_all ? names
-             : similar ? similar
-                       : "",
-             similar ? "?" : "");
+  if (lists_all) snprintf(hint, sizeof hint, "; expected %s", names);
+  else if (similar) snprintf(hint, sizeof hint, "; did you mean %s?", similar);
+  rl_fail_at(err, pointer, "unknown field \"%.64s\"%s", name, hint);
   if (err != NULL) rl_utf8_sanitize(err->message, sizeof err->message);
   return -1;
 }
