@@ -139,13 +139,15 @@ test('labels of links in the memory chart do not overlap', async () => {
   await page.close();
 });
 
+/* Returns the first lines of the tables in a part of the page that are wider than what is visible of them. */
+const cutTables = (page, part) => page.locator(`${part} .scroll`).evaluateAll((tables) => tables
+  .filter((table) => table.scrollWidth > table.clientWidth).map((table) => table.innerText.split('\n')[0]));
+
 test('long names of kernels hide no numbers of the timeline', async () => {
   const page = await openPage(`${daemon.url}/job.html?id=${ids.jobs['Layer, decode']}`);
   await page.locator('body[data-loaded]').waitFor();
   await page.locator('#path-table tbody tr').first().waitFor();
-  const hidden = await page.locator('#time-classes .scroll').evaluateAll((tables) => tables
-    .filter((table) => table.scrollWidth > table.clientWidth).map((table) => table.innerText.split('\n')[0]));
-  assert.deepEqual(hidden, []);
+  assert.deepEqual(await cutTables(page, '#time-classes'), []);
   await page.close();
 });
 
@@ -184,9 +186,7 @@ test('long names of kernels hide no times in the comparison of two traces', asyn
   await page.locator('#time-differences tbody tr').first().waitFor();
   for (const width of [1280, 1000]) {
     await page.setViewportSize({ width, height: 900 });
-    const hidden = await page.locator('#timelines .scroll').evaluateAll((tables) => tables
-      .filter((table) => table.scrollWidth > table.clientWidth).map((table) => table.innerText.split('\n')[0]));
-    assert.deepEqual(hidden, [], `${width} pixels`);
+    assert.deepEqual(await cutTables(page, '#timelines'), [], `${width} pixels`);
   }
   await page.close();
 });
