@@ -38,37 +38,26 @@ void rl_run_trace_clear(rl_run_trace *trace) {
   *trace = (rl_run_trace){0};
 }
 
-/* Sets state->reason if the run has no rows, and state->incomplete_reason if some records are missing. */
-static int read_pass(rl_store *store, const rl_binding *run, rl_trace_state *state, rl_error *err) {
+int rl_trace_state_read(rl_store *store, int64_t run_id, rl_trace_state *state, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  const char *pass_state;
-  if (rl_store_query(store, RL_QUERY_TIMELINE_PASS, run, 1, &cursor, err) < 0) return -1;
-  int found = rl_cursor_next(cursor, &pass_state, err);
+  const rl_binding run = RL_BIND_INTEGER(":run", run_id);
+  const char *reason;
+  *state = (rl_trace_state){0};
+  if (rl_store_query(store, RL_QUERY_TIMELINE_PASS, &run, 1, &cursor, err) < 0) return -1;
+  int found = rl_cursor_next(cursor, &reason, err);
   if (found < 0) return -1;
-  const char *reason = found > 0 ? rl_cursor_text(cursor, 1) : NULL;
-  state->row_count = found > 0 ? rl_cursor_integer(cursor, 2) : 0;
-  if (found == 0) snprintf(state->reason, sizeof state->reason, "the job did not request the activity pass");
-  else if (strcmp(pass_state, "completed") != 0)
-    snprintf(state->reason, sizeof state->reason, "the activity pass is %s%s%s", pass_state, reason != NULL ? ": " : "",
-             reason != NULL ? reason : "");
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Run %lld not found.", (long long)run_id);
+  state->row_count = rl_cursor_integer(cursor, 1);
+  if (reason[0] != '\0') snprintf(state->reason, sizeof state->reason, "%s", reason);
   else if (state->row_count == 0) snprintf(state->reason, sizeof state->reason, "the activity pass recorded nothing");
-  else if (rl_cursor_integer(cursor, 3) == 0)
+  else if (rl_cursor_integer(cursor, 2) == 0)
     snprintf(state->reason, sizeof state->reason, "retention has deleted the rows of the trace");
   if (state->reason[0] != '\0') return 0;
-  double dropped = rl_cursor_real(cursor, 4), untimed = rl_cursor_real(cursor, 5);
+  double dropped = rl_cursor_real(cursor, 3), untimed = rl_cursor_real(cursor, 4);
   if (dropped > 0 || untimed > 0)
     snprintf(state->incomplete_reason, sizeof state->incomplete_reason, "%.0f records were dropped, %.0f have no times",
              fmax(dropped, 0), fmax(untimed, 0));
   return 0;
-}
-
-int rl_trace_state_read(rl_store *store, int64_t run_id, rl_trace_state *state, rl_error *err) {
-  rl_binding run = RL_BIND_INTEGER(":run", run_id);
-  bool exists;
-  *state = (rl_trace_state){0};
-  if (rl_store_has_run(store, run_id, &exists, err) < 0) return -1;
-  if (!exists) return rl_fail(err, RL_HTTP, 404, "Run %lld not found.", (long long)run_id);
-  return read_pass(store, &run, state, err);
 }
 
 int rl_trace_state_check_size(const rl_trace_state *state, rl_error *err) {

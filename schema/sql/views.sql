@@ -47,6 +47,24 @@ FROM (
     LEFT JOIN measurements cold ON cold.pass_id = timing.id AND cold.name = 'time_cold_us_median'
     LEFT JOIN measurements warm ON warm.pass_id = timing.id AND warm.name = 'time_warm_us_median');
 
+-- One row for each run and each of the three passes. Column reason: why the pass has no numbers; NULL: it is completed. If a job
+-- failed or was cancelled before any pass of the run ended, this is also the reason for the passes that it did not ask for.
+CREATE VIEW v_pass_reasons AS
+SELECT run.id AS run, pass_names.ordinal, CASE
+  WHEN pass.state = 'completed' THEN NULL
+  WHEN pass.state = 'unavailable' THEN pass.reason
+  WHEN job.state IN ('failed', 'cancelled')
+    AND (pass.id IS NOT NULL
+      OR NOT EXISTS (SELECT 1 FROM passes ended WHERE ended.run_id = run.id AND ended.state IN ('completed', 'unavailable')))
+  THEN iif(job.state = 'failed', 'the job failed before ', 'the job was cancelled before ')
+    || iif(pass.id IS NULL, 'a pass', 'the ' || pass_names.name || ' pass') || ' of this run was completed'
+    || iif(job.state = 'failed', '; GET /jobs/' || job.id || ' says why', '')
+  WHEN pass.id IS NULL THEN 'the job did not ask for the ' || pass_names.name || ' pass'
+  ELSE 'the ' || pass_names.name || ' pass is ' || pass.state || coalesce(': ' || pass.reason, '') END AS reason
+FROM runs run CROSS JOIN jobs job ON job.id = run.job_id
+  CROSS JOIN (SELECT 0 AS ordinal, 'timing' AS name UNION ALL SELECT 1, 'activity' UNION ALL SELECT 2, 'counters') pass_names
+  LEFT JOIN passes pass ON pass.run_id = run.id AND pass.ordinal = pass_names.ordinal;
+
 -- One row for each run with its stored summary. If a number is NULL, its *_reason column contains the reason; train_loss and
 -- test_loss have no such column. A run without a committed pass has no stored summary.
 CREATE VIEW v_run_values AS
@@ -74,14 +92,10 @@ FROM (
       run."precision", run.batch_size, run.seed, run.engine, run.dataset, run."partial", run.deterministic, job.device,
         device_row.name AS device_name,
       timing.git_commit, timing.finished_at AS at, summary.*,
-      CASE WHEN timing.id IS NULL THEN 'the job did not ask for the timing pass'
-           WHEN timing.state = 'unavailable' THEN timing.reason
-           WHEN timing.state <> 'completed' THEN 'the timing pass is ' || timing.state
-           ELSE 'the timing pass did not measure it' END AS timing_reason,
-      CASE WHEN activity.id IS NULL THEN 'the job did not ask for the activity pass'
-           WHEN activity.state = 'unavailable' THEN activity.reason
-           WHEN activity.state <> 'completed' THEN 'the activity pass is ' || activity.state
-           ELSE 'the activity pass did not measure it' END AS activity_reason
+      coalesce((SELECT reason FROM v_pass_reasons WHERE v_pass_reasons.run = run.id AND v_pass_reasons.ordinal = 0),
+               'the timing pass did not measure it') AS timing_reason,
+      coalesce((SELECT reason FROM v_pass_reasons WHERE v_pass_reasons.run = run.id AND v_pass_reasons.ordinal = 1),
+               'the activity pass did not measure it') AS activity_reason
     FROM runs run CROSS JOIN jobs job ON job.id = run.job_id
       LEFT JOIN passes timing ON timing.run_id = run.id AND timing.ordinal = 0
       LEFT JOIN passes activity ON activity.run_id = run.id AND activity.ordinal = 1

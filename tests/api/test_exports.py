@@ -111,7 +111,7 @@ def test_a_run_without_a_trace_has_a_reason(daemon, name):
     fixture = report_fixture.Rows(daemon)
     untraced, traced = fixture.run([{}]), fixture.run([{}], trace=([], exported_run.rows()))
     found = refusal(daemon, f"/jobs/{fixture.job_of(untraced)}/export?format={name}")
-    assert found == (404, "not_found", f"Run {untraced} has no trace: the job did not request the activity pass.")
+    assert found == (404, "not_found", f"Run {untraced} has no trace: the job did not ask for the activity pass.")
     path = f"/jobs/{fixture.job_of(traced)}/export?format={name}"
     for state, kept, reason in (("running", 1, "the activity pass is running"),
                                 ("completed", 0, "retention has deleted the rows of the trace")):

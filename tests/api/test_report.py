@@ -415,6 +415,23 @@ def test_a_run_of_a_job_that_ended_early_has_this_reason(daemon):
     assert daemon.get(f"/runs/{run}/report").json()["counters_reason"] == reason
 
 
+def test_every_answer_gives_the_same_reason_for_a_pass_that_never_ran(daemon):
+    """A job that ended does not call its passes pending: neither its results, nor its timeline, nor its comparison."""
+    job_id = daemon.submit({"kind": "train", "epochs": 1000, "device": "cpu", "precisions": ["fp32", "fp16"],
+                            "passes": ["timing", "activity", "counters"]})
+    daemon.call("DELETE", f"/jobs/{job_id}")
+    daemon.wait(job_id)
+    run = daemon.get(f"/jobs/{job_id}").json()["runs"][0]["id"]
+    reason = {name: f"the job was cancelled before the {name} pass of this run was completed"
+              for name in ("timing", "activity", "counters")}
+    unavailable = daemon.get(f"/jobs/{job_id}/results").json()["runs"][0]["summary"]["unavailable"]
+    assert (unavailable["epoch_ms_median"], unavailable["launch_gap_ratio"]) == (reason["timing"], reason["activity"])
+    assert daemon.get(f"/runs/{run}/report").json()["counters_reason"] == reason["counters"]
+    assert daemon.get(f"/runs/{run}/timeline/findings").json()["reason"] == reason["activity"]
+    explanation = json.dumps(daemon.get(f"/jobs/{job_id}/comparison").json())
+    assert "pass is pending" not in explanation and reason["counters"] in explanation
+
+
 @pytest.mark.parametrize("job_state, counters, timing, reason", [
     ("failed", None, "pending", "the job failed before a pass of this run was completed; GET /jobs/{job} says why"),
     ("failed", None, "completed", "the job did not ask for the counters pass"),
@@ -423,16 +440,17 @@ def test_a_run_of_a_job_that_ended_early_has_this_reason(daemon):
     ("cancelled", "pending", "completed", "the job was cancelled before the counters pass of this run was completed"),
     ("failed", "unavailable", "pending", "no counters here"),
     ("running", "running", "completed", "the counters pass is running"),
+    ("queued", "pending", "completed", "the counters pass is pending"),
     ("completed", "completed", "completed", None)])
 def test_the_reason_of_missing_counters(job_state, counters, timing, reason):
-    """The query of the report alone, on one row of each table that it reads."""
+    """The query of the report and the view of the reason, on one row of each table that they read."""
     database = sqlite3.connect(":memory:")
     database.create_function("utc_text", 1, lambda ns: None)
     database.create_function("stored_json", 1, lambda text: text)
     for table, columns in {
             "jobs": "id, kind, device, profile, state", "kernels": "pass_id", "measurements": "pass_id, name, value, reason",
             "runs": "id, job_id, workload, variant, params, engine, floor_bytes, floor_operations, floor_precision",
-            "passes": "id INTEGER PRIMARY KEY, run_id, name, state, reason, git_commit, finished_ns, device_id",
+            "passes": "id INTEGER PRIMARY KEY, run_id, ordinal, name, state, reason, git_commit, finished_ns, device_id",
             "devices": "id, properties, identity, driver, sm_clock_max_mhz, memory_clock_max_mhz, clock_setting",
             "precision_rates": "precision, name", "v_ceilings": "name, value, reason, device_identity, driver",
             "v_ceiling_passes": "run, device, device_identity, driver, sm_clock_max_mhz, memory_clock_max_mhz, clock_setting",
@@ -440,10 +458,12 @@ def test_the_reason_of_missing_counters(job_state, counters, timing, reason):
         database.execute(f"CREATE TABLE {table} ({columns})")
     database.execute("INSERT INTO jobs (id, kind, state) VALUES (3, 'kernel', ?)", [job_state])
     database.execute("INSERT INTO runs (id, job_id) VALUES (5, 3)")
-    for name, state in (("timing", timing), ("counters", counters)):
+    view, = re.findall(r"^CREATE VIEW v_pass_reasons AS.*?;$", (SOURCE / "schema/sql/views.sql").read_text(), re.M | re.S)
+    database.execute(view)
+    for ordinal, name, state in ((0, "timing", timing), (2, "counters", counters)):
         if state:
-            database.execute("INSERT INTO passes (run_id, name, state, reason) VALUES (5, ?, ?, 'no counters here')",
-                             [name, state])
+            database.execute("INSERT INTO passes (run_id, ordinal, name, state, reason) VALUES (5, ?, ?, ?, ?)",
+                             [ordinal, name, state, "no counters here" if state == "unavailable" else None])
     query = (SOURCE / "schema/sql/queries/report_run.sql").read_text()
     found = json.loads(database.execute(query, {"run": 5}).fetchone()[0])["counters_reason"]
     assert found == (reason and reason.format(job=3))

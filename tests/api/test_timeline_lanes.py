@@ -141,7 +141,7 @@ def test_a_run_without_lanes_has_a_reason(daemon):
     run = fixture.run([])
     for query in ("lanes", "statistics", "search?name=x"):
         found = daemon.get(f"/runs/{run}/timeline/{query}").json()
-        assert found.pop("run") == run and found.pop("reason") == "the job did not request the activity pass"
+        assert found.pop("run") == run and found.pop("reason") == "the job did not ask for the activity pass"
         assert set(found.values()) == {None}
         missing = daemon.call("GET", f"/runs/999999/timeline/{query}")
         assert missing.status_code == 404 and missing.json()["code"] == "not_found"

@@ -304,7 +304,7 @@ def test_watch_ends_with_the_job(daemon):
 def test_report_all_prints_every_finding(daemon, profiled):
     run = str(profiled["a"])
     out, _ = ctl("report", "--all", run, url=daemon.url)
-    assert out.endswith("\n— no timeline: the job did not request the activity pass\n")
+    assert out.endswith("\n— no timeline: the job did not ask for the activity pass\n")
     kernels = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["kernels"]
     assert profiled["hostile"] in out and "grid 32768×1×1 · block 128×1×1 · duration 22.34 µs" in out
     for kernel in kernels:

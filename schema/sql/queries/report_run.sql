@@ -13,15 +13,7 @@ SELECT json_object(
       'device_properties', stored_json(device_row.properties),
     'commit', coalesce(counters.git_commit, timing.git_commit, activity.git_commit),
     'at', coalesce(utc_text(counters.finished_ns), utc_text(timing.finished_ns), utc_text(activity.finished_ns)),
-    'counters_reason', CASE WHEN counters.state = 'unavailable' THEN counters.reason
-                            WHEN counters.state IS NOT 'completed' AND job.state IN ('failed', 'cancelled')
-                              AND (counters.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM passes pass
-                                WHERE pass.run_id = run.id AND pass.state IN ('completed', 'unavailable')))
-                            THEN iif(job.state = 'failed', 'the job failed before ', 'the job was cancelled before ')
-                              || iif(counters.id IS NULL, 'a pass', 'the counters pass') || ' of this run was completed'
-                              || iif(job.state = 'failed', '; GET /jobs/' || job.id || ' says why', '')
-                            WHEN counters.id IS NULL THEN 'the job did not ask for the counters pass'
-                            WHEN counters.state <> 'completed' THEN 'the counters pass is ' || counters.state END,
+    'counters_reason', (SELECT reason FROM v_pass_reasons WHERE v_pass_reasons.run = run.id AND ordinal = 2),
     'cache', iif(job.profile IS NOT NULL, coalesce(job.profile ->> '$.cache', 'full'), NULL), -- old profiles lack the key
     'ceilings_reason', CASE
       WHEN job.kind = 'import' THEN 'an imported trace has no device whose ceilings were measured'
