@@ -106,7 +106,7 @@ static const query_case cases[] = {
     {QUERY(TIMELINE_END), "of a run", 900, {MEMBER(":run", trace_run)}},
     {QUERY(COMPARISON), "of a training job", 1000, {MEMBER(":job", train_job)}},
     {QUERY(COMPARISON), "of two runs", 1000, {MEMBER(":a", train_run), MEMBER(":b", train_candidate)}},
-    {QUERY(EXPLAINED_RUN), "of a training run", 400, {MEMBER(":run", train_run)}},
+    {QUERY(EXPLAINED_RUN), "of a training run", 500, {MEMBER(":run", train_run)}},
     {QUERY(EXPLAINED_KERNELS), "of a training run", 850, {MEMBER(":run", train_run)}},
     {QUERY(HISTORY), "newest", 250, {TEXT(":metric", "epoch_ms_median"), NUMBER(":limit", 21)}},
     {QUERY(HISTORY),
