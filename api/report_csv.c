@@ -131,7 +131,7 @@ static void format_value(const char *value, const rl_section_row *row, const rl_
 static void put_row(const details_page *page, const rl_section *section, const rl_section_row *row) {
   const rl_metric_values *values = page->kernel->values;
   rl_row_value result = rl_row_evaluate(row, values);
-  rl_ncu_text number = rl_ncu_format_scaled(result.value, row->unit);
+  rl_ncu_text number = rl_ncu_format_scaled(result.value, row->ncu_unit);
   const char *choice = rl_row_text(row, result.value);
   char text[4096];
   format_value(choice ? choice : number.value, row, values, text, sizeof text);

@@ -8,7 +8,7 @@ A section has an id (from Nsight Compute, except RawPage), order, name, sets, su
     rollups      groups of such metrics: each of the group's counters in each of its rollups; unit: of the counters
     unavailable  names of ncu's raw page that no pass can collect, with the reason
 
-A row has a name, a unit and a key (Nsight Compute's metric of the row), and optionally:
+A row has a name, a unit and a key (both Nsight Compute's; CORRECT_UNITS corrects the unit), and optionally:
 
     expression  over raw metrics, if the row is not simply its key
     choices     texts for the numbers of an enumeration
@@ -28,6 +28,16 @@ NOTES = {"full_l2": (
     "option `cache` `empty` of the job, L2 is empty here too.",
     "L2 was empty before the kernel. ncu leaves some lines in L2, so that this number can be up to 9 % lower here.")}
 FUNCTIONS = {"max", "min", "sum"}
+# Nsight Compute gives these rows another unit than that of their values. Pattern of the key, correct unit.
+CORRECT_UNITS = [(re.compile(pattern), unit) for pattern, unit in [
+    (r"smsp__average_warps_issue_stalled_.*\.ratio", "cycle/inst"),  # ncu: inst
+    (r"smsp__pcsamp_warps_issue_stalled_.*", "sample"),  # ncu: inst, warp, byte and branches
+    (r"(derived__)?memory_l2_theoretical_sectors.*", "sector"),  # ncu: byte and sectors
+    (r"(derived__)?memory_l1_wavefronts_.*", "wavefront"),  # ncu: sectors and none
+    (r"memory_l1_tag_requests_.*", "request"),  # ncu: sectors
+    (r"derived__smsp__inst_executed_op_branch_pct", "ratio"),  # ncu: %
+    (r"(sm__icc|smsp__imc)_requests\.sum", "request"),  # ncu: cycle
+]]
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*")
 # Origins of the metrics that CUPTI's range profiler does not have, by prefix of the name.
 ORIGINS = [
@@ -40,6 +50,10 @@ ORIGINS = [
 
 def origin(name):
     return next((kind for kind, prefixes in ORIGINS if name.startswith(prefixes)), "COUNTER")
+
+
+def correct_unit(row):
+    return next((unit for pattern, unit in CORRECT_UNITS if pattern.fullmatch(row["key"])), row["unit"])
 
 
 def expression(row):
@@ -123,7 +137,7 @@ def text(value):
 
 
 def c_row(table, row, choices):
-    fields = [table["name"], row["name"], row["unit"], row["key"], expression(row)]
+    fields = [table["name"], row["name"], correct_unit(row), row["unit"], row["key"], expression(row)]
     line = ", ".join(map(text, fields))
     if "choices" in row:
         line += f", .choices = {choices(row['choices'])}"
@@ -178,9 +192,10 @@ DOCS_TOP = """# The report's sections and metrics
 
 `schema/catalogue.py docs docs/metrics.md` writes this page from `schema/metrics/*.json`. `GET /sections` returns the same data.
 Section identifiers, row names and metric names are those of Nsight Compute 2025.3, so that its documentation applies. Values are
-in the units below, without scaling; only `format=csv` scales them as ncu prints them. The value of a metric that could not be
-collected is null, with a reason. "Computed from" is the expression of a row that is computed from several metrics. "Chips" lists
-the compute capabilities that have the row's counters; an empty cell stands for all of {chips}.
+in the units below, without scaling. `format=csv` scales them as ncu prints them, and has ncu's unit also where that is wrong
+(`CORRECT_UNITS` in `schema/catalogue.py`). The value of a metric that could not be collected is null, with a reason.
+"Computed from" is the expression of a row that is computed from several metrics. "Chips" lists the compute capabilities that have
+the row's counters; an empty cell stands for all of {chips}.
 
 | set | sections |
 | --- | --- |
@@ -201,7 +216,7 @@ def docs(sections):
             out += ["", f"**{table['name']}**" if table["name"] else "**Header**", "",
                     "| row | unit | metric | computed from | chips |", "| --- | --- | --- | --- | --- |"]
             for row in table["rows"]:
-                fields = [row["name"], row["unit"], cell(row["key"]), cell(row.get("expression")),
+                fields = [row["name"], correct_unit(row), cell(row["key"]), cell(row.get("expression")),
                           ", ".join(row.get("chips", []))]
                 out.append("| " + " | ".join(fields) + " |")
     return "\n".join(out) + "\n"

@@ -124,9 +124,8 @@ const describeCode = (pair) => (pair.a === null || pair.b === null ? `Only ${pai
     : pair.same_code ? 'The machine code is equal.' : 'The machine code differs.');
 
 function formatDifference(row) {
-  const { difference } = row;
+  const { difference, unit } = row;
   if (difference === null) return null;
-  const unit = format.unitOf(row);
   if (unit === '%' || unit === 'ratio') return format.percentagePoints(unit === '%' ? difference / 100 : difference);
   return `${difference > 0 ? '+' : ''}${format.rowValue(row, difference)}`.replace(/^-/, '−');
 }

@@ -1,5 +1,4 @@
 /* Prints a run's report, and two reports side by side: the kernels, their findings, and the rows of their report sections. */
-#include <fnmatch.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -55,22 +54,6 @@ static char *format_quantity(char *cell, double value, const char *unit) {
   if (strcmp(unit, "%") == 0) return rl_format_percent(cell, value / 100);
   if (strcmp(unit, "ratio") == 0) return rl_format_percent(cell, value);
   return strcmp(unit, "ns") == 0 ? rl_format_us(cell, value / 1000) : format_with_unit(cell, value, unit);
-}
-
-/* Returns the unit of a row's value. Nsight Compute, whose units the API has, gives these rows a wrong one (web/lib/format.js has
- * the same table). */
-static const char *unit_of_row(const cJSON *row) {
-  static const struct {
-    const char *pattern, *unit; /* pattern: fnmatch pattern of the row's metric */
-  } corrections[] = {{"smsp__average_warps_issue_stalled_*.ratio", "cycle/inst"}, /* "inst" */
-                     {"smsp__pcsamp_warps_issue_stalled_*", "sample"},            /* "inst" and "branches" */
-                     {"*memory_l[0-9]_*sectors*", "sector"},                      /* "byte" */
-                     {"derived__smsp__inst_executed_op_branch_pct", "ratio"},     /* "%" of a ratio */
-                     {"sm__icc_requests.sum", "request"},                         /* "cycle" */
-                     {"smsp__imc_requests.sum", "request"}};
-  for (size_t i = 0; i < sizeof corrections / sizeof *corrections; i++)
-    if (fnmatch(corrections[i].pattern, rl_json_text(row, "metric"), 0) == 0) return corrections[i].unit;
-  return rl_json_text(row, "unit");
 }
 
 static char *format_change(char *cell, double ratio) {
@@ -179,7 +162,7 @@ static void print_row(FILE *out, const cJSON *row) {
   const char *text = rl_json_text(row, "text"), *reason = rl_json_text(row, "reason");
   char cell[RL_CELL_SIZE];
   rl_print_row_name(out, rl_json_text(row, "name"), NAME_COLUMNS);
-  rl_print_number(out, text[0] != '\0' ? text : format_quantity(cell, rl_json_number(row, "value"), unit_of_row(row)),
+  rl_print_number(out, text[0] != '\0' ? text : format_quantity(cell, rl_json_number(row, "value"), rl_json_text(row, "unit")),
                   VALUE_COLUMNS);
   fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
 }
@@ -375,7 +358,7 @@ void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
 /* --- the comparison ---------------------------------------------------------------------------------------------------- */
 
 static void print_difference(FILE *out, const cJSON *row) {
-  const char *unit = unit_of_row(row), *reason = rl_json_text(row, "reason");
+  const char *unit = rl_json_text(row, "unit"), *reason = rl_json_text(row, "reason");
   char cell[RL_CELL_SIZE];
   rl_print_row_name(out, rl_json_text(row, "name"), COMPARED_NAME_COLUMNS);
   rl_print_number(out, format_quantity(cell, rl_json_number(row, "a"), unit), COMPARED_VALUE_COLUMNS);

@@ -195,7 +195,7 @@ static bool set_rollup(const char *name, rl_computed_metric *metric) {
 
 bool rl_computed_metric_find(const char *name, rl_computed_metric *metric) {
   const rl_section_row *row = rl_computed_row_find(name);
-  if (row != NULL) return set_expression(metric, row->expression, row->unit);
+  if (row != NULL) return set_expression(metric, row->expression, row->ncu_unit);
   for (int i = 0; i < EQUIVALENT_COUNT; i++)
     if (strcmp(equivalents[i].name, name) == 0) return set_expression(metric, equivalents[i].expression, equivalents[i].unit);
   if (set_rollup(name, metric)) return true;

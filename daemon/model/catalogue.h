@@ -27,9 +27,10 @@ typedef enum rl_parts { RL_PARTS_NONE, RL_PARTS_VALUES, RL_PARTS_NAMES } rl_part
 
 typedef struct rl_section_row {
   const char *table; /* title of the table in the section that contains the row; "": the header of the section */
-  const char *name, *unit;
-  const char *key;        /* name of the row's metric in ncu */
-  const char *expression; /* formula of the value over raw metrics, in the syntax of analyze/expression.h */
+  const char *name;
+  const char *unit, *ncu_unit; /* of the value; as ncu prints it, which is wrong for some rows */
+  const char *key;             /* name of the row's metric in ncu */
+  const char *expression;      /* formula of the value over raw metrics, in the syntax of analyze/expression.h */
   /* NULL-terminated list of words; value i is shown as choices[i]. NULL: the value is shown as a number. */
   const char *const *choices;
   /* Compute capabilities of the GPUs that have the row's counters: "8.0 9.0". NULL: all of rl_catalogue_chips. */

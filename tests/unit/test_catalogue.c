@@ -105,6 +105,40 @@ static void metrics_without_a_row_are_only_on_the_raw_page(void **state) {
     assert_int_equal(rl_raw_metric_is_only_on_raw_page(rl_raw_metric_find(known[i].name)), known[i].only_on_raw_page);
 }
 
+/* Fails if a row with this key has other units, or if there is no such row. */
+static void assert_units(const char *key, const char *unit, const char *ncu_unit) {
+  bool found = false;
+  for (size_t s = 0; s < rl_section_count; s++)
+    for (size_t r = 0; r < rl_sections[s].row_count; r++) {
+      const rl_section_row *row = &rl_sections[s].rows[r];
+      if (strcmp(row->key, key) != 0) continue;
+      found = true;
+      if (strcmp(row->unit, unit) != 0 || strcmp(row->ncu_unit, ncu_unit) != 0)
+        fail_msg("%s has the units %s and %s, expected %s and %s", key, row->unit, row->ncu_unit, unit, ncu_unit);
+    }
+  if (!found) fail_msg("no row has the key %s", key);
+}
+
+static void rows_have_the_unit_of_their_value_where_ncu_has_another(void **state) {
+  (void)state;
+  static const struct {
+    const char *key, *unit, *ncu_unit;
+  } cases[] = {{"smsp__average_warps_issue_stalled_wait_per_issue_active.ratio", "cycle/inst", "inst"},
+               {"smsp__pcsamp_warps_issue_stalled_no_instructions", "sample", "inst"},
+               {"smsp__pcsamp_warps_issue_stalled_branch_resolving", "sample", "branches"},
+               {"smsp__pcsamp_warps_issue_stalled_barrier_not_issued", "sample", "warp"},
+               {"derived__memory_l2_theoretical_sectors_global_excessive", "sector", "byte"},
+               {"memory_l2_theoretical_sectors_local", "sector", "sectors"},
+               {"memory_l1_wavefronts_shared_ideal", "wavefront", "sectors"},
+               {"memory_l1_tag_requests_global", "request", "sectors"},
+               {"derived__smsp__inst_executed_op_branch_pct", "ratio", "%"},
+               {"sm__icc_requests.sum", "request", "cycle"},
+               {"smsp__imc_requests.sum", "request", "cycle"},
+               {"sm__icc_requests.sum.pct_of_peak_sustained_elapsed", "%", "%"},
+               {"smsp__inst_executed.sum", "inst", "inst"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) assert_units(cases[i].key, cases[i].unit, cases[i].ncu_unit);
+}
+
 static void values_are_found_by_name(void **state) {
   (void)state;
   rl_metric_value items[] = {{"b", 2, NULL}, {"a.sum", 1, NULL}, {"c", NAN, "not here"}, {"a", 0, NULL}};
@@ -127,6 +161,7 @@ int main(void) {
       cmocka_unit_test(section_names_and_sets_match_the_sections),
       cmocka_unit_test(metrics_have_the_origin_of_their_name),
       cmocka_unit_test(metrics_without_a_row_are_only_on_the_raw_page),
+      cmocka_unit_test(rows_have_the_unit_of_their_value_where_ncu_has_another),
       cmocka_unit_test(values_are_found_by_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,10 +81,9 @@ const units = [
   { api: 'W', suffix: 'w', format: withUnit('W') },
   { api: '°C', suffix: 'c', format: withUnit('°C') },
   { api: 'cycle/inst', format: withUnit('cycles/inst') },
-  { api: 'sectors', format: withPlural('sector') },
   { api: 'branches', format: formatOrNull((value) => `${number(value)} ${value === 1 ? 'branch' : 'branches'}`) },
   { api: 'register/thread', format: withUnit('registers/thread') },
-  ...['cycle', 'sector', 'request', 'sample', 'warp', 'thread', 'block', 'cluster', 'SM'].map((unit) =>
+  ...['cycle', 'sector', 'request', 'wavefront', 'sample', 'warp', 'thread', 'block', 'cluster', 'SM'].map((unit) =>
     ({ api: unit, format: withPlural(unit) })),
 ];
 const unitByName = new Map(units.map((unit) => [unit.api, unit]));
@@ -92,20 +91,8 @@ const unitByName = new Map(units.map((unit) => [unit.api, unit]));
 /** Formats a value in a unit of the API. */
 export const quantity = (value, unit) => (unitByName.get(unit)?.format ?? withUnit(unit))(value);
 
-/* Rows to which Nsight Compute gives a wrong unit: a pattern of the metric, and the correct unit. */
-const unitCorrections = [
-  [/^smsp__average_warps_issue_stalled_.*\.ratio$/, 'cycle/inst'], // "inst": warp cycles per issued instruction
-  [/^smsp__pcsamp_warps_issue_stalled_/, 'sample'],                // "inst" and "branches"
-  [/^(derived__)?memory_l\d_(theoretical_)?sectors/, 'sector'],    // "byte"
-  [/^derived__smsp__inst_executed_op_branch_pct$/, 'ratio'],       // "%" of a ratio
-  [/^(sm__icc|smsp__imc)_requests\.sum$/, 'request'],              // "cycle"
-];
-
-/** Returns the unit of a report's row. */
-export const unitOf = ({ metric, unit }) => unitCorrections.find(([pattern]) => pattern.test(metric ?? ''))?.[1] ?? unit;
-
 /** Formats the value of a report's row. value: another value of the same row, as in a comparison. */
-export const rowValue = (row, value = row.value) => quantity(value, unitOf(row));
+export const rowValue = (row, value = row.value) => quantity(value, row.unit);
 
 export const relativeChange = formatOrNull((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(1)} %`);
 
