@@ -72,10 +72,13 @@ int rl_handle_get_health(rl_http_request *request, rl_error *err) {
   return rl_reply_json(request, 200, document, err);
 }
 
-/* Fails if the results of a job could not be stored so far, because then new jobs can't be stored either. The error becomes
- * RL_HTTP 503, except for a locked database and a full disk, which have separate problem codes. */
+/* Fails if the results of a job could not be stored so far, because then new jobs can't be stored either, or if the database
+ * can't be written. The error becomes RL_HTTP 503, except for a locked database and a full disk, which have separate problem
+ * codes. */
 static int check_storing(rl_http_request *request, rl_error *err) {
-  if (rl_queue_check_results_are_stored(request->server->queue, err) >= 0) return 0;
+  if (rl_queue_check_results_are_stored(request->server->queue, err) >= 0 &&
+      rl_store_check_writable(request->server->store, err) >= 0)
+    return 0;
   const bool is_full = err->domain == RL_STORAGE && err->code == RL_STORAGE_FULL;
   if (!rl_is_storage_locked(err) && !is_full) {
     err->domain = RL_HTTP;

@@ -276,6 +276,7 @@ int main(int argc, char **argv) {
   sigaddset(&signals, SIGHUP);
   sigprocmask(SIG_BLOCK, &signals, NULL); /* before any thread starts, so that only main receives them */
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); /* a file that would exceed RLIMIT_FSIZE is an error of its write, not the end of the daemon */
   mallopt(M_ARENA_MAX, MALLOC_ARENAS);
   mallopt(M_MMAP_THRESHOLD, MALLOC_MMAP_THRESHOLD_BYTES);
   umask(077);

@@ -69,6 +69,7 @@ static void execute(const char *const *arguments, char **environment, child_desc
   sigset_t none;
   sigemptyset(&none);
   signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
   if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && set_descriptors(&descriptors) &&
       sigprocmask(SIG_SETMASK, &none, NULL) == 0)
     execve(arguments[0], (char *const *)(uintptr_t)arguments, environment);

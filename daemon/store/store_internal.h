@@ -39,6 +39,13 @@ struct rl_store {
   struct {
     _Atomic int64_t pending, delivered, failed_attempts, given_up;
   } webhook_counts;
+  _Atomic int64_t
+      write_failed_ns;    /* time (rl_monotonic_ns) of the last transaction, if it failed because of the disk; 0: it did not */
+  struct {                /* for rl_store_check_writable */
+    rl_timed_mutex mutex; /* guards the members below */
+    int64_t space_checked_ns; /* 0: never */
+    rl_error space_error, write_error;
+  } writable;
   pthread_mutex_t readers_mutex; /* guards the members below */
   pthread_cond_t reader_returned;
   LIST_HEAD(, rl_cursor) idle_readers, busy_readers; /* connections that no query uses, and those that queries use */
@@ -69,6 +76,9 @@ int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err);
 int rl_store_end_transaction_changing(rl_store *store, int rc, rl_change change, rl_error *err);
 /* Does the same for a transaction that changes data of all kinds. */
 int rl_store_end_transaction_changing_all(rl_store *store, int rc, rl_error *err);
+
+/* Records for rl_store_check_writable that a transaction was committed (err: NULL) or has failed. */
+void rl_store_record_write(rl_store *store, const rl_error *err);
 
 /* Insert an event, inside the transaction of the change that it reports. problem: why the job failed, or NULL. reason: why the
  * pass is unavailable or its process died, or NULL. */

@@ -6,6 +6,7 @@ import ctypes
 import gzip
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -517,12 +518,53 @@ def test_a_full_disk_is_reported_and_survived(start, small_disk):
     assert refusals[0].headers["Content-Type"].startswith("application/problem+json")
     assert daemon.call("GET", "/healthz").status_code == 200
     (small_disk / "filler").unlink()
+    wait_until_ready(daemon)
     listed = daemon.call("GET", "/jobs?limit=500").json()["items"]
     for item in listed:
         if item["state"] in ("queued", "running"):
             assert daemon.call("DELETE", f"/jobs/{item['id']}").status_code in (200, 202, 204)
     daemon.run()
     assert_sound(daemon)
+    daemon.stop()
+
+
+def wait_until_ready(daemon):
+    wait_until(lambda: daemon.call("GET", "/readyz").status_code == 200, 3, "a ready daemon")
+
+
+def test_a_daemon_on_a_full_disk_is_not_ready_until_there_is_space(start, small_disk):
+    """Also before a job was refused: the pages that are still free in the database hide the full disk from the first jobs."""
+    daemon = start(state=small_disk / "state")
+    assert daemon.call("GET", "/readyz").status_code == 200
+    files = set(os.listdir(small_disk / "state"))
+    fill(small_disk)
+    time.sleep(1.1)  # the daemon checks once a second
+    ready = daemon.call("GET", "/readyz")
+    assert (ready.status_code, ready.json()["code"]) == (503, "storage_full"), ready.text
+    assert "Free space in the file system of the daemon's state folder" in ready.json()["detail"]
+    assert daemon.call("GET", "/healthz").status_code == 200
+    (small_disk / "filler").unlink()
+    wait_until_ready(daemon)
+    assert set(os.listdir(small_disk / "state")) == files
+    daemon.stop()
+
+
+def test_a_daemon_whose_files_reached_the_size_limit_is_not_ready(start, tmp_path):
+    """RLIMIT_FSIZE: the daemon survives the writes that fail, and is ready when the limit is gone."""
+    daemon = start(state=tmp_path / "state")
+    daemon.run()
+    size = (tmp_path / "state" / "rooflined.db-wal").stat().st_size
+    unlimited = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (max(size, 1 << 20), unlimited[1]))
+    answers = [daemon.call("POST", "/jobs", json=endless()).status_code for _ in range(300)]
+    assert 500 in answers, "a limited file accepted 300 jobs"
+    ready = daemon.call("GET", "/readyz")
+    assert (ready.status_code, ready.json()["code"]) == (503, "unavailable"), ready.text
+    assert "the last write to the database failed" in ready.json()["detail"]
+    assert daemon.call("GET", "/healthz").status_code == 200
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, unlimited)
+    assert daemon.call("POST", "/jobs", json=endless()).status_code == 202
+    wait_until_ready(daemon)
     daemon.stop()
 
 
