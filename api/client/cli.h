@@ -19,6 +19,9 @@ typedef enum rl_exit {
   RL_EXIT_INTERRUPTED = 130 /* Ctrl-C; the job or suite run continues */
 } rl_exit;
 
+/* The value of report's option --section that prints the timeline. */
+#define RL_TIMELINE_SECTION "Timeline"
+
 typedef struct rl_cli {
   const char *url;   /* --url, $ROOFLINED_URL, http://127.0.0.1:8731 */
   const char *token; /* --token, $ROOFLINED_TOKEN; NULL: none */

@@ -136,7 +136,7 @@ static int print_report(rl_cli *cli, FILE *out, void *context, bool *has_ended, 
   make_path(options, "json", path);
   RL_CLEANUP(rl_json_free) cJSON *report = rl_http_get(cli, path, err);
   if (report == NULL || (options->watch && check_job(cli, report, has_ended, err) < 0)) return -1;
-  if (options->kernel < 0 && options->section != NULL && strcmp(options->section, "Timeline") == 0)
+  if (options->kernel < 0 && options->section != NULL && strcmp(options->section, RL_TIMELINE_SECTION) == 0)
     return print_timeline(cli, out, options->run, err);
   if (cJSON_GetArraySize(rl_json_at(report, "kernels")) == 0 && !options->watch)
     return rl_fail_usage(err, "run %lld has no kernel %lld", options->run, options->kernel);

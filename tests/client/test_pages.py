@@ -1,5 +1,6 @@
 """Tests the completion scripts, which bash, zsh and fish execute, and the manual pages, which man and mandoc check."""
 import gzip
+import json
 import os
 import pathlib
 import re
@@ -9,6 +10,7 @@ import subprocess
 import pytest
 
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
+SOURCE = pathlib.Path(os.environ["ROOFLINED_SOURCE"])
 PAGES = BUILD / "pages"
 
 
@@ -66,6 +68,19 @@ def commands():
     ("rooflinectl run --precis", ["--precisions"]),
     ("rooflinectl run --causal ", ["false", "true"]),
     ("rooflinectl import --format k", ["kineto"]),
+    ("rooflinectl run --kind s", ["source"]),
+    ("rooflinectl run --kind ", ["ceilings", "kernel", "layer", "source", "train"]),
+    ("rooflinectl run --kernel lay", ["layernorm"]),
+    ("rooflinectl run --dtype fp", ["fp16", "fp32", "fp64"]),
+    ("rooflinectl run --set ", ["auto", "basic", "detailed", "full"]),
+    ("rooflinectl run --passes t", ["timing"]),
+    ("rooflinectl run --passes timing,a", ["timing,activity"]),
+    ("rooflinectl run --engine blas", ["blas"]),
+    ("rooflinectl run --variants jo", ["job.json"]),
+    ("rooflinectl export 3 --format ", ["chrome", "csv", "ncu-csv", "nsys", "openmetrics", "perfetto"]),
+    ("rooflinectl report 3 --section Ti", ["Timeline"]),
+    ("rooflinectl report 3 --section Occ", ["Occupancy"]),
+    ("rooflinectl regress mnist --output ju", ["junit"]),
     ("rooflinectl run --code jo", ["job.json"]),
     ("rooflinectl submit jo", ["job.json"]),
     ("rooflinectl run --epochs jo", []),
@@ -93,7 +108,15 @@ def test_zsh_describes_commands_and_options(folder):
     for name, options in commands():
         described = {re.split(r"[\[:]", entry)[0] for entry in zsh(f"rooflinectl {name}", folder)}
         assert set(options) <= described, name
-    assert any(entry.startswith("--causal[") and entry.endswith("(true false)") for entry in zsh("rooflinectl run", folder))
+    for option, end in (("--causal", ":(true false)"), ("--set", ":(auto basic detailed full)"),
+                        ("--passes", ":_sequence compadd - timing activity counters"), ("--variants", ":_files")):
+        assert any(entry.startswith(f"{option}[") and entry.endswith(end) for entry in zsh("rooflinectl run", folder)), option
+
+
+def test_the_formats_of_export_are_those_of_the_api(folder):
+    route = json.loads((SOURCE / "schema/openapi.json").read_text())["paths"]["/jobs/{id}/export"]["get"]
+    (formats,) = [entry["schema"]["enum"] for entry in route["parameters"] if entry.get("name") == "format"]
+    assert sorted(bash("rooflinectl export 3 --format ", folder)) == sorted(formats)
 
 
 @pytest.mark.parametrize("page", ("rooflinectl.1", "rooflined.8", "rooflined-worker-cpu.8", "rooflined-nvrtc.8",

@@ -29,6 +29,7 @@ LAYERS = {
     "api": ["daemon/base", "daemon/config", "daemon/model", "daemon/request", "daemon/store", "daemon/queue", "daemon/supervisor",
             "daemon/analyze", "daemon/suite", "daemon/upload"],
     "api/client": ["daemon/base", "daemon/config", "daemon/store", "api"],
+    "api/client/pages": ["daemon/base", "daemon/config", "daemon/model", "daemon/request", "api", "api/client"],
     "daemon": ["daemon/base", "daemon/config", "daemon/model", "daemon/store", "daemon/queue", "daemon/suite",
                "daemon/supervisor", "daemon/upload", "daemon/webhook", "daemon/request", "api"],
 }

@@ -1,10 +1,10 @@
 /* A program of the build that prints a manual page or a shell completion script from the tables of commands and settings. Usage:
  * pages PAGE. PAGE is rooflinectl.1, rooflined.8, rooflined-….8 (for a program that rooflined starts), bash, zsh or fish. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/client/cli.h"
+#include "api/client/pages/choices.h"
 #include "config.h"
 
 /* --- values ------------------------------------------------------------------------------------------------------------ */
@@ -13,18 +13,6 @@ static bool is_subcommand(const rl_cli_option *option) { return option->name[0] 
 
 static bool takes_file(const char *value) { return strstr(value, "FILE") != NULL || strstr(value, "DIR") != NULL; }
 
-/* Returns whether the value is one of the words in a text such as "true|false". */
-static bool takes_choice(const char *value) {
-  if (strchr(value, '|') == NULL) return false;
-  for (; *value != '\0'; value++)
-    if (*value != '|' && !islower((unsigned char)*value)) return false;
-  return true;
-}
-
-static void print_choices(const char *value) {
-  for (; *value != '\0'; value++) putchar(*value == '|' ? ' ' : *value);
-}
-
 static const rl_cli_option *options_of(const rl_command *command) {
   static const rl_cli_option none[] = {{0}};
   return command->options != NULL ? command->options() : none;
@@ -32,15 +20,15 @@ static const rl_cli_option *options_of(const rl_command *command) {
 
 /* --- bash -------------------------------------------------------------------------------------------------------------- */
 
-static void print_bash_value(const char *command, const rl_cli_option *option) {
+/* command NULL: the option belongs to every command. */
+static void print_bash_value(const rl_command *command, const rl_cli_option *option) {
+  const rl_choices choices = rl_choices_of(command, option);
   if (option->name[0] != '-' || option->value[0] == '\0') return;
-  printf("    %s/%s) ", command, option->name);
-  if (takes_choice(option->value)) {
-    fputs("COMPREPLY=($(compgen -W '", stdout);
-    print_choices(option->value);
-    puts("' -- \"$current\")); return ;;");
-  } else if (takes_file(option->value)) puts("COMPREPLY=($(compgen -f -- \"$current\")); return ;;");
-  else puts("COMPREPLY=(); return ;;");
+  printf("    %s/%s) ", command != NULL ? command->name : "*", option->name);
+  if (takes_file(option->value) && choices.words[0] == '\0') puts("COMPREPLY=($(compgen -f -- \"$current\")); return ;;");
+  else if (choices.words[0] == '\0') puts("COMPREPLY=(); return ;;");
+  else if (choices.is_list) printf("_rooflinectl_list '%s'; return ;;\n", choices.words);
+  else printf("COMPREPLY=($(compgen -W '%s' -- \"$current\")); return ;;\n", choices.words);
 }
 
 static void print_bash_words(const rl_cli_option *options) {
@@ -51,6 +39,11 @@ static void print_bash_words(const rl_cli_option *options) {
 static void print_bash(void) {
   puts(
       "# bash completion of rooflinectl\n"
+      "_rooflinectl_list() {\n"
+      "  local list=\n"
+      "  if [[ $current == *,* ]]; then list=${current%,*},; fi\n"
+      "  COMPREPLY=($(compgen -P \"$list\" -W \"$1\" -- \"${current##*,}\"))\n"
+      "}\n"
       "_rooflinectl() {\n"
       "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= words= files= i\n"
       "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -61,10 +54,9 @@ static void print_bash(void) {
       "    esac\n"
       "  done\n"
       "  case $command/$previous in");
-  for (const rl_cli_option *option = rl_common_options; option->name != NULL; option++) print_bash_value("*", option);
+  for (const rl_cli_option *option = rl_common_options; option->name != NULL; option++) print_bash_value(NULL, option);
   for (const rl_command *command = rl_commands; command->name != NULL; command++)
-    for (const rl_cli_option *option = options_of(command); option->name != NULL; option++)
-      print_bash_value(command->name, option);
+    for (const rl_cli_option *option = options_of(command); option->name != NULL; option++) print_bash_value(command, option);
   fputs("  esac\n  case $command in\n    '') words='", stdout);
   for (const rl_command *command = rl_commands; command->name != NULL; command++) printf(" %s", command->name);
   print_bash_words(rl_common_options);
@@ -93,21 +85,23 @@ static void print_quoted(const char *text, const char *special) {
   }
 }
 
-static void print_zsh_option(const rl_cli_option *option, const char *indent) {
+static void print_zsh_value(const rl_command *command, const rl_cli_option *option) {
+  const rl_choices choices = rl_choices_of(command, option);
+  putchar(':');
+  print_quoted(option->value, ":\\");
+  putchar(':');
+  if (takes_file(option->value) && choices.words[0] == '\0') fputs("_files", stdout);
+  else if (choices.is_list) printf("_sequence compadd - %s", choices.words);
+  else if (choices.words[0] != '\0') printf("(%s)", choices.words);
+}
+
+/* command NULL: the option belongs to every command. */
+static void print_zsh_option(const rl_command *command, const rl_cli_option *option, const char *indent) {
   if (option->name[0] != '-') return;
   printf("%s'%s[", indent, option->name);
   print_quoted(option->summary, "[]:\\");
   putchar(']');
-  if (option->value[0] != '\0') {
-    putchar(':');
-    print_quoted(option->value, ":\\");
-    putchar(':');
-    if (takes_choice(option->value)) {
-      putchar('(');
-      print_choices(option->value);
-      putchar(')');
-    } else if (takes_file(option->value)) fputs("_files", stdout);
-  }
+  if (option->value[0] != '\0') print_zsh_value(command, option);
   puts("' \\");
 }
 
@@ -115,7 +109,7 @@ static void print_zsh_command(const rl_command *command) {
   bool has_subcommands = false;
   printf("    %s)\n      _arguments \\\n", command->name);
   for (const rl_cli_option *option = options_of(command); option->name != NULL; option++) {
-    print_zsh_option(option, "        ");
+    print_zsh_option(command, option, "        ");
     has_subcommands |= is_subcommand(option);
   }
   if (has_subcommands) {
@@ -134,7 +128,7 @@ static void print_zsh(void) {
     puts("'");
   }
   puts("  )\n  _arguments -C \\");
-  for (const rl_cli_option *option = rl_common_options; option->name != NULL; option++) print_zsh_option(option, "    ");
+  for (const rl_cli_option *option = rl_common_options; option->name != NULL; option++) print_zsh_option(NULL, option, "    ");
   puts(
       "    '1: :->command' \\\n    '*:: :->arguments'\n"
       "  if [[ $state == command ]]; then _describe command commands; return; fi\n"
@@ -146,19 +140,21 @@ static void print_zsh(void) {
 
 /* --- fish -------------------------------------------------------------------------------------------------------------- */
 
-static void print_fish_option(const char *condition, const rl_cli_option *option) {
+static void print_fish_value(const rl_command *command, const rl_cli_option *option) {
+  const rl_choices choices = rl_choices_of(command, option);
+  if (takes_file(option->value) && choices.words[0] == '\0') fputs(" -r -F", stdout);
+  else fputs(" -x", stdout);
+  if (choices.is_list) printf(" -a '(__fish_append , %s)'", choices.words);
+  else if (choices.words[0] != '\0') printf(" -a '%s'", choices.words);
+}
+
+/* command NULL: the option belongs to every command. */
+static void print_fish_option(const char *condition, const rl_command *command, const rl_cli_option *option) {
   if (option->option != NULL) return;
   printf("complete -c rooflinectl%s", condition);
   if (option->name[0] != '-') printf(" -a %s", option->name);
   else printf(" -%c %s", option->name[1] == '-' ? 'l' : 's', option->name + (option->name[1] == '-' ? 2 : 1));
-  if (option->name[0] == '-' && option->value[0] != '\0') {
-    fputs(takes_file(option->value) ? " -r -F" : " -x", stdout);
-    if (takes_choice(option->value)) {
-      fputs(" -a '", stdout);
-      print_choices(option->value);
-      putchar('\'');
-    }
-  }
+  if (option->name[0] == '-' && option->value[0] != '\0') print_fish_value(command, option);
   fputs(" -d '", stdout);
   for (const char *c = option->summary; *c != '\0'; c++) *c == '\'' ? fputs("\\'", stdout) : putchar(*c);
   puts("'");
@@ -167,14 +163,15 @@ static void print_fish_option(const char *condition, const rl_cli_option *option
 static void print_fish(void) {
   char condition[96];
   puts("# fish completion of rooflinectl\ncomplete -c rooflinectl -f");
-  for (const rl_cli_option *option = rl_common_options; option->name != NULL; option++) print_fish_option("", option);
+  for (const rl_cli_option *option = rl_common_options; option->name != NULL; option++) print_fish_option("", NULL, option);
   for (const rl_command *command = rl_commands; command->name != NULL; command++) {
     const rl_cli_option itself = {command->name, "", command->summary};
-    print_fish_option(" -n __fish_use_subcommand", &itself);
+    print_fish_option(" -n __fish_use_subcommand", NULL, &itself);
   }
   for (const rl_command *command = rl_commands; command->name != NULL; command++) {
     snprintf(condition, sizeof condition, " -n '__fish_seen_subcommand_from %s'", command->name);
-    for (const rl_cli_option *option = options_of(command); option->name != NULL; option++) print_fish_option(condition, option);
+    for (const rl_cli_option *option = options_of(command); option->name != NULL; option++)
+      print_fish_option(condition, command, option);
     if (takes_file(command->arguments)) printf("complete -c rooflinectl%s -F\n", condition);
   }
 }
