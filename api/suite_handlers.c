@@ -129,7 +129,7 @@ static cJSON *suite_json(rl_http_request *request, const rl_suite_entry *entry, 
     cJSON_AddNumberToObject(object, "time_budget_s", (double)suite->time_budget_s);
     add_estimate(rl_suite_runner_estimate(request->server->suite_runner, suite), object);
     cJSON_AddNumberToObject(object, "jobs", suite->job_count);
-    cJSON_AddNumberToObject(object, "metrics", suite->metric_count);
+    cJSON_AddNumberToObject(object, "metrics", (double)rl_suite_count_keys(suite));
     cJSON_AddNullToObject(object, "problem");
   } else {
     static const char *const unknown[] = {"blocks", "time_budget_s", "estimated_s", "estimate_basis", "jobs", "metrics", NULL};

@@ -126,7 +126,8 @@ async function start() {
   document.title = `${suite.name} · rooflined`;
   byId('suite-title').textContent = suite.name;
   const takes = describeDuration(suite);
-  byId('summary').textContent = [suite.summary, suite.blocks && format.withPlural('block')(suite.blocks),
+  byId('summary').textContent = [suite.summary,
+    suite.blocks && `${format.withPlural('block')(suite.blocks)} of ${format.withPlural('job')(suite.jobs)}`,
     suite.metrics && format.withPlural('metric')(suite.metrics),
     takes ? `a run takes ${takes}` : null].filter(Boolean).join(' · ');
   if (suite.last_run) byId('last-verdict').replaceChildren(verdictBadge(suite.last_run));

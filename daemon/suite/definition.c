@@ -272,8 +272,7 @@ const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *j
   return found;
 }
 
-/* Returns the number of different metric keys (job/variant/metric). */
-static size_t count_keys(const rl_suite *suite) {
+size_t rl_suite_count_keys(const rl_suite *suite) {
   size_t count = 0;
   for (const rl_suite_metric *metric = suite->metrics; metric < suite->metrics + suite->metric_count; metric++) {
     const rl_suite_job *job = rl_suite_find_job(suite, metric->job);
@@ -286,7 +285,7 @@ static size_t count_keys(const rl_suite *suite) {
 /* Fails if the suite has so few blocks that no difference can be significant, given the number of metrics that are tested. */
 static int check_blocks(const rl_suite *suite, const char *path, rl_error *err) {
   char pointer[sizeof err->json_pointer];
-  size_t keys = count_keys(suite), needed = rl_verdict_count_needed_blocks(keys);
+  size_t keys = rl_suite_count_keys(suite), needed = rl_verdict_count_needed_blocks(keys);
   if ((size_t)suite->blocks >= needed) return 0;
   snprintf(pointer, sizeof pointer, "%.80s/blocks", path);
   return rl_fail_at(err, pointer, "%zu metrics need at least %zu blocks: with fewer, no difference is significant", keys, needed);

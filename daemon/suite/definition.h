@@ -85,6 +85,8 @@ bool rl_suite_is_name(const char *text);
 const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *job, const char *variant, const char *metric);
 /* Writes the key of a metric, "job/variant/metric". */
 void rl_suite_format_key(const char *job, const char *variant, const char *metric, char key[RL_SUITE_KEY_SIZE]);
+/* Returns the number of different keys: a run on a device that supports every variant judges so many metrics. */
+size_t rl_suite_count_keys(const rl_suite *suite);
 /* Copies the job's name and the variant from a key. Returns false if the text is not a key. */
 bool rl_suite_split_key(const char *key, char job[RL_SUITE_NAME_SIZE], char variant[32]);
 const rl_suite_metric *rl_suite_find_metric_by_key(const rl_suite *suite, const char *key);

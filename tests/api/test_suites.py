@@ -335,6 +335,20 @@ def test_a_changed_file_is_seen_at_once(suite_daemon, folder):
     assert suite_daemon.call("GET", "/suites/edited").status_code == 404
 
 
+def test_a_suite_counts_the_metrics_that_its_runs_judge(suite_daemon, folder):
+    """A metric of the definition without a variant applies to every run of its job."""
+    training = {"kind": "train", "precisions": ["fp32", "fp16"], "epochs": 1, "warmup_epochs": 0, "max_images": 64}
+    metrics = [{"job": "train", "metric": name, "threshold_ratio": 9} for name in ("epoch_ms_median", "peak_memory_bytes")]
+    metrics.append({"job": "train", "variant": "fp16", "metric": "epoch_ms_median", "threshold_ratio": 8})
+    write(folder, suite("counted", jobs=[{"name": "train", "request": training}], metrics=metrics, blocks=6))
+    found = wait(suite_daemon, start(suite_daemon, "counted", {}))
+    assert {verdict["metric"] for verdict in found["verdicts"]} == {
+        f"train/{variant}/{name}" for variant in ("fp32", "fp16") for name in ("epoch_ms_median", "peak_memory_bytes")}
+    [listed] = [item for item in suite_daemon.get("/suites").json()["items"] if item["name"] == "counted"]
+    assert listed["metrics"] == suite_daemon.get("/suites/counted").json()["metrics"] == len(found["verdicts"])
+    assert sum(found["counts"].values()) == len(found["verdicts"])
+
+
 def test_malformed_suites_are_listed_and_disturb_no_other(suite_daemon, folder, first_run):
     write(folder, '{"name": "comma",\n "jobs": [],\n}', "comma")
     write(folder, json.dumps(suite("other")), "misnamed")

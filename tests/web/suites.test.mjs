@@ -88,6 +88,7 @@ test('the second run is compared with the first, and the suite shows both', asyn
   assert.deepEqual((await texts(run.locator('#points tbody th'))), ['2', '1']);
   assert.equal(await run.locator('#chart canvas').count(), 1);
   assert.match((await texts(run.locator('#baselines tbody tr')))[0], /^v1\s+1\s/);
+  assert.match(await run.locator('#summary').innerText(), /^One small kernel · 5 blocks of 1 job · 1 metric · a run takes /);
   await takeScreenshot(run, 'suite-light');
   await run.close();
 });
