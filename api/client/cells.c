@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
+
 enum { LINE_COLUMNS = 80 };
 
 const cJSON *rl_json_at(const cJSON *object, const char *path) {
@@ -37,25 +39,13 @@ static char *format_number(char *cell, double value, const char *format) {
   return cell;
 }
 
-/* Formats a number below 1000 with at least three significant digits, as web/lib/format.js does. */
-static char *format_with_digits(char *cell, double value, const char *unit) {
-  const double size = fabs(value);
-  if (isnan(value)) return format_number(cell, value, "");
-  if (size > 0 && size < 1) snprintf(cell, RL_CELL_SIZE, "%#.3g %s", value, unit);
-  else snprintf(cell, RL_CELL_SIZE, "%.*f %s", size == 0 ? 0 : size < 100 ? 2 : 1, value, unit);
+static char *copy_duration(char *cell, double value, rl_duration_text (*format)(double value)) {
+  snprintf(cell, RL_CELL_SIZE, "%s", isnan(value) ? "—" : format(value).text);
   return cell;
 }
 
-char *rl_format_ms(char *cell, double ms) {
-  if (fabs(ms) >= 1000) return format_number(cell, ms / 1000, fabs(ms) < 10000 ? "%.3f s" : "%.2f s");
-  return format_with_digits(cell, ms, "ms");
-}
-
-char *rl_format_us(char *cell, double us) {
-  const double size = fabs(us);
-  if (size >= 1000) return rl_format_ms(cell, us / 1000);
-  return size > 0 && size < 1 ? format_with_digits(cell, us * 1000, "ns") : format_with_digits(cell, us, "µs");
-}
+char *rl_format_ms(char *cell, double ms) { return copy_duration(cell, ms, rl_duration_from_ms); }
+char *rl_format_us(char *cell, double us) { return copy_duration(cell, us, rl_duration_from_us); }
 
 char *rl_format_count(char *cell, double value) {
   if (isnan(value)) return format_number(cell, value, "");

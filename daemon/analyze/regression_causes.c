@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
+
 /* Relative change of a kernel's time that occurs from run to run without a cause. */
 #define NOISE_RATIO 0.01
 /* Clocks that differ by less count as equal: NVML reports clocks in steps of 15 MHz, which are 0.8 % of 1980 MHz. */
@@ -170,7 +172,7 @@ typedef struct amount {
 } amount;
 static amount describe_us(double difference_us) {
   amount a;
-  snprintf(a.text, sizeof a.text, "%.4g µs %s", fabs(difference_us), difference_us < 0 ? "less" : "more");
+  snprintf(a.text, sizeof a.text, "%s %s", rl_duration_from_us(fabs(difference_us)).text, difference_us < 0 ? "less" : "more");
   return a;
 }
 

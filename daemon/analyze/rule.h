@@ -88,8 +88,8 @@ typedef struct rl_rule {
   const char *speedup;   /* estimate: at most this percentage of the time can be saved; NULL: none */
   rl_speedup_scope scope;
   rl_finding_kind kind;
-  /* {expression} is replaced by its value with one decimal, {expression:N} with N decimals. The text after "|" is advice to the
-   * author of the kernel. */
+  /* {expression} is replaced by its value with one decimal, {expression:N} with N decimals, {expression:us} by a duration of this
+   * many microseconds with its unit. The text after "|" is advice to the author of the kernel. */
   const char *message;
   const char *opcodes; /* opcodes, without modifiers, of the instructions that the finding is about: "LDL STL"; NULL: all */
   bool reports_missing_inputs; /* if an input is unavailable for a reason, the rule has an info finding with that reason */

@@ -9,6 +9,7 @@
 
 #include "analyze/expression.h"
 #include "analyze/rules_tables.h"
+#include "base/duration.h"
 
 const char *const rl_finding_kind_names[] = {"info", "warning", "optimization", NULL};
 
@@ -81,14 +82,15 @@ static void append(text_buffer *buffer, const char *format, ...) {
   if (length > 0) buffer->used_bytes += (size_t)length < free_bytes ? (size_t)length : free_bytes - 1;
 }
 
-/* Appends the value of a placeholder. begin: the text after its "{", such as "expression}" or "expression:N}". Sets *end to the
- * text after the "}". */
+/* Appends the value of a placeholder. begin: the text after its "{", such as "expression}", "expression:N}" with the number of
+ * decimals, or "expression:us}" for a duration in microseconds. Sets *end to the text after the "}". */
 static int append_value(evaluation *e, const char *begin, const char **end, text_buffer *message, rl_error *err) {
   size_t length = strcspn(begin, ":}");
-  int decimals = begin[length] == ':' ? begin[length + 1] - '0' : 1;
+  const char *format = begin + length;
   double value;
   if (evaluate_text(e, begin, length, &value, err) < 0) return -1;
-  append(message, "%.*f", decimals, value);
+  if (strncmp(format, ":us}", 4) == 0) append(message, "%s", rl_duration_from_us(value).text);
+  else append(message, "%.*f", *format == ':' ? format[1] - '0' : 1, value);
   *end = strchr(begin, '}') + 1;
   return 0;
 }

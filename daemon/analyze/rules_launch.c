@@ -60,7 +60,7 @@ const rl_rule rl_rules_launch[] = {
      .inputs = {RL_INPUT_DURATION_NS},
      .condition = "duration_ns < " RL_TEXT(RL_SHORT_KERNEL_NS),
      .kind = RL_FINDING_INFO,
-     .message = "The kernel runs for {duration_ns / 1000} µs. Below 10 µs, the start and the end of a kernel can be a large "
+     .message = "The kernel runs for {duration_ns / 1000:us}. Below 10 µs, the start and the end of a kernel can be a large "
                 "part of its time. |Fuse it with its neighbours, or launch the sequence as a graph."},
     {.id = "launch_overhead",
      .version = 1,
@@ -73,7 +73,7 @@ const rl_rule rl_rules_launch[] = {
      .speedup = "100 * overhead / elapsed",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "The kernel takes {duration_ns / 1000} µs, and no multiprocessor has a block for {100 * overhead / elapsed:0} % "
+     .message = "The kernel takes {duration_ns / 1000:us}, and no multiprocessor has a block for {100 * overhead / elapsed:0} % "
                 "of this time: the launch takes longer than the work justifies. |Fuse the kernel with its neighbours, give it "
                 "more work, or launch the sequence as a CUDA graph."},
     {.id = "launch_bound",

@@ -6,7 +6,7 @@
   {"idle", "timeline__" time_class "_pct"}, {"idle_us", "timeline__" time_class "_us"}, { \
     "gaps", "timeline__" time_class "_intervals"                                          \
   }
-#define IDLE_TEXT "The device is idle for {idle_us} µs, {idle} % of the window, in {gaps:0} intervals, "
+#define IDLE_TEXT "The device is idle for {idle_us:us}, {idle} % of the window, in {gaps:0} intervals, "
 
 const rl_rule rl_rules_timeline[] = {
     {.id = "timeline_host_work",

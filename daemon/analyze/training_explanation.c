@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/duration.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "train/engines.h"
@@ -54,16 +55,11 @@ static void set_reason(char *to, size_t size, const char *subject, const char *r
 
 static int decimals_of(double value) { return value >= 100 ? 0 : value >= 10 ? 1 : 2; }
 
+static rl_duration_text duration_of_ms(double ms) { return rl_duration_from_us(1000 * ms); }
+
 typedef struct formatted {
   char text[32];
 } formatted;
-
-static formatted format_ms(double ms) {
-  formatted to;
-  if (ms < 1) snprintf(to.text, sizeof to.text, "%.*f µs", decimals_of(1000 * ms), 1000 * ms);
-  else snprintf(to.text, sizeof to.text, "%.*f ms", decimals_of(ms), ms);
-  return to;
-}
 
 static formatted format_mib(double bytes) {
   formatted to;
@@ -210,11 +206,11 @@ static void explain_epoch(const rl_training_pair *pair, const rl_training_run *r
     return;
   }
   epoch_division division = divide_epoch(run);
-  append(sentence, "%s, traced epoch of %s", name_of(pair, run).text, format_ms(run->traced_ms).text);
+  append(sentence, "%s, traced epoch of %s", name_of(pair, run).text, duration_of_ms(run->traced_ms).text);
   unsigned listed = 0;
   for (int next; (next = next_class(&division, run, listed)) < RL_EPOCH_CLASS_COUNT; listed |= 1u << next) {
     append(sentence, "%s %s %s (%s)", listed == 0 ? ":" : ",", class_labels[next],
-           format_percent(division.ms[next] / run->traced_ms).text, format_ms(division.ms[next]).text);
+           format_percent(division.ms[next] / run->traced_ms).text, duration_of_ms(division.ms[next]).text);
     if (division.longest[next] != NULL) add_link(sentence, run, division.longest[next], part_ms(run, division.longest[next]));
   }
   const char *reason = unknown_reason(run, &division);
@@ -289,11 +285,11 @@ static int compare_candidates(const void *left, const void *right) {
 static void append_pair(rl_explanation_sentence *sentence, const rl_training_pair *pair, const part_pair *part) {
   if ((part->baseline == NULL) != (part->candidate == NULL)) {
     const bool in_baseline = part->baseline != NULL;
-    append(sentence, "%s %s (only in %s)", part->name, format_ms(in_baseline ? part->baseline_ms : part->candidate_ms).text,
+    append(sentence, "%s %s (only in %s)", part->name, duration_of_ms(in_baseline ? part->baseline_ms : part->candidate_ms).text,
            name_of(pair, in_baseline ? pair->baseline : pair->candidate).text);
     return;
   }
-  append(sentence, "%s %s → %s", part->name, format_ms(part->baseline_ms).text, format_ms(part->candidate_ms).text);
+  append(sentence, "%s %s → %s", part->name, duration_of_ms(part->baseline_ms).text, duration_of_ms(part->candidate_ms).text);
   if (part->baseline_ms > 0 && part->candidate_ms > 0) append(sentence, " (%.2f×)", part->baseline_ms / part->candidate_ms);
 }
 
@@ -326,7 +322,7 @@ static void explain_speedup(const rl_training_pair *pair, part_pairs *pairs, rl_
   if (is_equal) append(sentence, "%s is as fast as %s", to.text, from.text);
   else if (faster) append(sentence, "%s is %.2f× as fast as %s", to.text, pair->speedup_ratio, from.text);
   else append(sentence, "%s takes %.2f× the time of %s", to.text, 1 / pair->speedup_ratio, from.text);
-  append(sentence, " (%s → %s an epoch).", format_ms(baseline->epoch_ms).text, format_ms(candidate->epoch_ms).text);
+  append(sentence, " (%s → %s an epoch).", duration_of_ms(baseline->epoch_ms).text, duration_of_ms(candidate->epoch_ms).text);
   add_value(sentence, "saved", "ms", baseline->epoch_ms - candidate->epoch_ms, NULL);
   if (!is_equal && is_traced(baseline) && is_traced(candidate)) append_largest_differences(sentence, pair, pairs, faster);
 }
@@ -344,7 +340,7 @@ static double append_little_gains(rl_explanation_sentence *sentence, const rl_tr
   if (little_ms < LISTED_RATIO * pair->candidate->traced_ms) return little_ms;
   append(sentence,
          "The speed-up is limited by parts that are less than %.1f× as fast; they take %s of %s (%s of the traced epoch): ",
-         RL_LITTLE_GAIN_RATIO, format_ms(little_ms).text, name_of(pair, pair->candidate).text,
+         RL_LITTLE_GAIN_RATIO, duration_of_ms(little_ms).text, name_of(pair, pair->candidate).text,
          format_percent(little_ms / pair->candidate->traced_ms).text);
   qsort(pairs->items, pairs->count, sizeof *pairs->items, compare_candidates);
   for (size_t i = 0; i < pairs->count && listed < LISTED_PARTS; i++) {
@@ -394,7 +390,8 @@ static void explain_arithmetic(const rl_training_pair *pair, rl_explanation_sent
   if (sentence->reason[0] != '\0') return;
   append(sentence, "At the device's measured rates, the arithmetic that an epoch can't skip takes");
   for (int i = 0; i < 2; i++) {
-    append(sentence, "%s %s in %s", i == 0 ? "" : " and", format_ms(arithmetic_ms(runs[i])).text, name_of(pair, runs[i]).text);
+    append(sentence, "%s %s in %s", i == 0 ? "" : " and", duration_of_ms(arithmetic_ms(runs[i])).text,
+           name_of(pair, runs[i]).text);
     if (runs[i]->epoch_ms > 0)
       append(sentence, " (%s of the epoch)", format_percent(arithmetic_ms(runs[i]) / runs[i]->epoch_ms).text);
   }
@@ -444,8 +441,8 @@ static void explain_weights(const rl_training_pair *pair, rl_explanation_sentenc
   else append(sentence, ", not more than in %s.", name_of(pair, baseline).text);
   const rl_training_part *before = find_part(baseline, "adam"), *now = find_part(candidate, "adam");
   if (before == NULL || now == NULL || !is_traced(baseline) || !is_traced(candidate)) return;
-  append(sentence, " The update (adam) takes %s an epoch, in %s %s.", format_ms(part_ms(candidate, now)).text,
-         name_of(pair, baseline).text, format_ms(part_ms(baseline, before)).text);
+  append(sentence, " The update (adam) takes %s an epoch, in %s %s.", duration_of_ms(part_ms(candidate, now)).text,
+         name_of(pair, baseline).text, duration_of_ms(part_ms(baseline, before)).text);
   add_link(sentence, candidate, now, part_ms(candidate, now));
 }
 

@@ -97,8 +97,8 @@ def test_an_epoch_by_verdicts_and_phases(gpu_daemon, job):
 def test_the_speedup_and_its_limit_are_explained(gpu_daemon, job):
     sentence_of = sentences(gpu_daemon, job["job"])
     speedup, limit = sentence_of["speedup", None], sentence_of["limit", None]
-    assert speedup["text"].startswith("fp16 is 2.00× as fast as fp32 (40.0 ms → 20.0 ms an epoch). Largest differences: "
-                                      "conv2_forward 30.0 ms → 9.75 ms (3.08×)")
+    assert speedup["text"].startswith("fp16 is 2.00× as fast as fp32 (40.00 ms → 20.00 ms an epoch). Largest differences: "
+                                      "conv2_forward 30.00 ms → 9.75 ms (3.08×)")
     assert values(speedup) == {"speedup": 2, "saved": 20}
     assert values(limit)["little_gain"] == pytest.approx(19.5 + 9.75 + 1)
     assert [link["phase"] for link in limit["links"]] == ["adam", "rows_barrier"]

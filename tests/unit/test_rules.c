@@ -480,11 +480,29 @@ static void findings_beyond_the_capacity_are_counted(void **state) {
   assert_null(findings[1].rule);
 }
 
+static void durations_in_messages_have_the_unit_of_their_size(void **state) {
+  (void)state;
+  static const struct {
+    const char *rule, *inputs, *text;
+  } texts[] = {
+      {"timeline_host_work", "idle=20 idle_us=12667.3 gaps=3", "is idle for 12.67 ms, 20.0 % of the window, in 3 intervals,"},
+      {"timeline_host_work", "idle=20 idle_us=25 gaps=1", "is idle for 25.00 µs, "},
+      {"short_kernel", "duration_ns=880", "runs for 880.0 ns. Below 10 µs,"}};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    const rl_rule *rule = rl_rule_find(texts[i].rule);
+    metrics given = make_inputs(rule, texts[i].inputs);
+    rl_finding finding;
+    assert_true(apply_rule(rule, &given, &finding));
+    if (strstr(finding.message, texts[i].text) == NULL) fail_msg("%s: %s", rule->id, finding.message);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_rule_is_valid_and_has_a_case),
       cmocka_unit_test(sections_collect_the_inputs_of_their_rules),
       cmocka_unit_test(a_finding_has_its_inputs_and_estimate),
+      cmocka_unit_test(durations_in_messages_have_the_unit_of_their_size),
       cmocka_unit_test(beyond_its_threshold_a_rule_has_no_finding),
       cmocka_unit_test(an_unavailable_input_prevents_a_finding),
       cmocka_unit_test(an_input_that_was_not_requested_is_not_reported),

@@ -113,8 +113,8 @@ static void the_epoch_is_divided_by_verdicts(void **state) {
   explain_pair(f);
   const rl_explanation_sentence *epoch = find_sentence(f, "epoch", 1);
   assert_string_equal(epoch->text,
-                      "fp32, traced epoch of 41.0 ms: kernels bound by arithmetic 58.5 % (24.0 ms), kernels bound by memory "
-                      "29.3 % (12.0 ms), kernels bound by latency 9.8 % (4.00 ms), launches and gaps 2.4 % (1.00 ms).");
+                      "fp32, traced epoch of 41.00 ms: kernels bound by arithmetic 58.5 % (24.00 ms), kernels bound by memory "
+                      "29.3 % (12.00 ms), kernels bound by latency 9.8 % (4.00 ms), launches and gaps 2.4 % (1.00 ms).");
   assert_value(epoch, "arithmetic", 24);
   assert_value(epoch, "memory", 12);
   assert_value(epoch, "latency", 4);
@@ -173,11 +173,11 @@ static void only_time_without_work_counts_as_launches(void **state) {
   assert_value(find_sentence(f, "epoch", 1), "launch", 40 / 0.95 - 40);
   assert_value(find_sentence(f, "epoch", 1), "too_small", 40);
   assert_string_equal(find_sentence(f, "epoch", 1)->text,
-                      "fp32, traced epoch of 42.1 ms: kernels too short or with too few blocks 95.0 % (40.0 ms), launches "
+                      "fp32, traced epoch of 42.11 ms: kernels too short or with too few blocks 95.0 % (40.00 ms), launches "
                       "and gaps 5.0 % (2.11 ms).");
   explain_small_kernels(f, 0.4);
   assert_value(find_sentence(f, "epoch", 1), "launch", 60);
-  assert_text_contains(find_sentence(f, "epoch", 1), "epoch of 100 ms: launches and gaps 60.0 % (60.0 ms)");
+  assert_text_contains(find_sentence(f, "epoch", 1), "epoch of 100.0 ms: launches and gaps 60.0 % (60.00 ms)");
   free(f);
 }
 
@@ -194,7 +194,7 @@ static void phases_that_exchange_data_are_apart_from_the_others(void **state) {
   assert_value(epoch, "latency", 17);
   assert_text_contains(epoch, "exchange between blocks 14.3 % (3.00 ms)");
   assert_text_contains(find_sentence(f, "speedup", 0),
-                       "conv2_forward 24.0 ms → 4.00 ms (6.00×)"); /* a phase is compared with the launch of the same name */
+                       "conv2_forward 24.00 ms → 4.00 ms (6.00×)"); /* a phase is compared with the launch of the same name */
   free(f);
 }
 
@@ -208,7 +208,7 @@ static void without_counters_the_classes_are_unknown(void **state) {
   explain_pair(f);
   const rl_explanation_sentence *epoch = find_sentence(f, "epoch", 1);
   assert_string_equal(epoch->text,
-                      "fp32, traced epoch of 41.0 ms: kernels without a verdict 97.6 % (40.0 ms), launches and gaps 2.4 % "
+                      "fp32, traced epoch of 41.00 ms: kernels without a verdict 97.6 % (40.00 ms), launches and gaps 2.4 % "
                       "(1.00 ms). No verdict: a CPU has no hardware counters.");
   assert_missing(epoch, "arithmetic", "a CPU has no hardware counters");
   assert_value(epoch, "unknown", 40);
@@ -236,7 +236,7 @@ static void without_a_trace_the_sentence_has_the_reason(void **state) {
   assert_string_equal(find_sentence(f, "epoch", 2)->text, "");
   assert_string_equal(find_sentence(f, "epoch", 2)->reason, "fp16: the job did not ask for the activity pass");
   assert_string_equal(find_sentence(f, "limit", 0)->reason, "fp16: the job did not ask for the activity pass");
-  assert_string_equal(find_sentence(f, "speedup", 0)->text, "fp16 is 1.95× as fast as fp32 (41.0 ms → 21.0 ms an epoch).");
+  assert_string_equal(find_sentence(f, "speedup", 0)->text, "fp16 is 1.95× as fast as fp32 (41.00 ms → 21.00 ms an epoch).");
   free(f);
 }
 
@@ -273,12 +273,12 @@ static void parts_that_gain_little_limit_the_speedup(void **state) {
   assert_value(limit, "little_gain", 17);
   assert_value(limit, "speedup_limit", 41.0 / 17);
   assert_text_contains(limit,
-                       "they take 17.0 ms of fp16 (81.0 % of the traced epoch): conv1_forward 9.00 ms → 9.00 ms (1.00×), adam");
+                       "they take 17.00 ms of fp16 (81.0 % of the traced epoch): conv1_forward 9.00 ms → 9.00 ms (1.00×), adam");
   assert_text_contains(limit, "If all other parts took no time, it would be 2.41×.");
   assert_int_equal(limit->links[0].run, 2);
   assert_string_equal(find_sentence(f, "speedup", 0)->text,
-                      "fp16 is 1.95× as fast as fp32 (41.0 ms → 21.0 ms an epoch). Largest "
-                      "differences: conv2_forward 24.0 ms → 4.00 ms (6.00×), head 4.00 ms → "
+                      "fp16 is 1.95× as fast as fp32 (41.00 ms → 21.00 ms an epoch). Largest "
+                      "differences: conv2_forward 24.00 ms → 4.00 ms (6.00×), head 4.00 ms → "
                       "3.00 ms (1.33×).");
   free(f);
 }
@@ -291,7 +291,7 @@ static void a_part_of_one_run_has_no_time_in_the_other(void **state) {
   assert_text_contains(find_sentence(f, "limit", 0),
                        "traced epoch): convolutions_forward 9.00 ms (only in fp16), adam 3.00 ms → 4.00 ms");
   assert_text_contains(find_sentence(f, "speedup", 0),
-                       "conv2_forward 24.0 ms → 4.00 ms (6.00×), conv1_forward 9.00 ms (only in fp32)");
+                       "conv2_forward 24.00 ms → 4.00 ms (6.00×), conv1_forward 9.00 ms (only in fp32)");
   free(f);
 }
 
@@ -347,7 +347,7 @@ static void a_slower_run_names_the_parts_that_are_slower(void **state) {
   f->pair = (rl_training_pair){&f->candidate.run, &f->baseline.run, 21.0 / 41, NULL};
   explain_pair(f);
   assert_text_contains(find_sentence(f, "speedup", 0), "fp32 takes 1.95× the time of fp16");
-  assert_text_contains(find_sentence(f, "speedup", 0), "conv2_forward 4.00 ms → 24.0 ms (0.17×)");
+  assert_text_contains(find_sentence(f, "speedup", 0), "conv2_forward 4.00 ms → 24.00 ms (0.17×)");
   assert_false(has_topic(f, "weights")); /* fp32 has no copies of weights, no conversions and no loss scaling */
   assert_false(has_topic(f, "scaling"));
   free(f);
@@ -370,7 +370,7 @@ static void arithmetic_follows_from_measured_rates(void **state) {
   fixture *f = make_pair();
   explain_pair(f);
   assert_string_equal(find_sentence(f, "arithmetic", 0)->text,
-                      "At the device's measured rates, the arithmetic that an epoch can't skip takes 20.0 ms in fp32 (48.8 % of "
+                      "At the device's measured rates, the arithmetic that an epoch can't skip takes 20.00 ms in fp32 (48.8 % of "
                       "the epoch) and 1.25 ms in fp16 (6.0 % of the epoch): the rate is 16.00× as high.");
   f->candidate.run.operations_per_s = NAN;
   f->candidate.run.rate_reason = "no ceilings of this device";
