@@ -6,6 +6,7 @@
 #include "api/handlers.h"
 #include "api/server_internal.h"
 #include "api/submission.h"
+#include "request/labels.h"
 #include "request/spec.h"
 
 typedef struct import_query {
@@ -61,6 +62,10 @@ int rl_handle_import_trace(rl_http_request *request, rl_error *err) {
   if (rl_http_request_parse_query(request, &query, sizeof query, err) < 0 ||
       rl_http_request_idempotency_key(request, &idempotency_key, err) < 0)
     return -1;
+  if (rl_job_check_name(query.file_name, "file_name", "/file_name", err) < 0) {
+    request->parameter_error = true;
+    return -1;
+  }
   params.format = query.format;
   memcpy(params.file_name, query.file_name, sizeof params.file_name);
   if (finish_upload(request, &params, err) < 0 || rl_job_spec_make_import(&params, query.deadline_s, &spec, err) < 0 ||

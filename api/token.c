@@ -34,7 +34,7 @@ static bool is_control(const unsigned char *text) {
 }
 
 int rl_token_check_name(const char *name, rl_error *err) {
-  if (name[0] == '\0') return rl_fail(err, RL_INPUT, 0, "the name of a token must not be empty");
+  if (rl_utf8_is_blank(name)) return rl_fail(err, RL_INPUT, 0, "the name of a token must not be empty or blank");
   if (!rl_utf8_is_valid(name, strlen(name))) return rl_fail(err, RL_INPUT, 0, "the name of a token must be UTF-8");
   for (const unsigned char *c = (const unsigned char *)name; *c != '\0'; c++)
     if (is_control(c)) return rl_fail(err, RL_INPUT, 0, "the name of a token must not have control characters");

@@ -1,11 +1,10 @@
 /* Implements labels.h. */
 #include "request/labels.h"
 
-#include <string.h>
-
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/json_members.h"
+#include "base/utf8.h"
 #include "request/spec_internal.h"
 
 typedef struct labels {
@@ -22,10 +21,15 @@ static void replace_nulls(cJSON *object) {
     cJSON_ReplaceItemInObjectCaseSensitive(object, "tags", cJSON_CreateArray());
 }
 
+int rl_job_check_name(const char *name, const char *what, const char *pointer, rl_error *err) {
+  if (name[0] == '\0' || !rl_utf8_is_blank(name)) return 0;
+  return rl_fail_at(err, pointer, "%s must not consist of white space or invisible characters only; an empty %s stands for none",
+                    what, what);
+}
+
 int rl_spec_check_name(const cJSON *request, rl_error *err) {
   const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(request, "name"));
-  if (name == NULL || name[0] == '\0' || name[strspn(name, " ")] != '\0') return 0;
-  return rl_fail_at(err, "/name", "name must not consist of spaces only; an empty name stands for none");
+  return name != NULL ? rl_job_check_name(name, "name", "/name", err) : 0;
 }
 
 int rl_job_labels_parse(const char *text, size_t length, char patch[RL_JOB_LABELS_SIZE], rl_error *err) {

@@ -31,7 +31,7 @@ typedef struct rl_spec_common {
     .name = NAME, .type = (TYPE), .offset = offsetof(STRUCT, common.PATH), .size = sizeof(((STRUCT *)0)->common.PATH), \
     __VA_ARGS__                                                                                                        \
   }
-/* Fails if the member "name" of the request is text that consists of spaces only, which no list shows. */
+/* Applies rl_job_check_name to the member "name" of the request. */
 int rl_spec_check_name(const cJSON *request, rl_error *err);
 /* The fields that PATCH /jobs/{id} changes. */
 #define RL_SPEC_LABEL_FIELDS(STRUCT)                                                                                   \

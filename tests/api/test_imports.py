@@ -373,6 +373,9 @@ def test_files_of_other_formats_are_refused(import_daemon):
     check_refusal(upload(import_daemon, b""), 415, "unsupported_media_type")
     assert "kineto" in check_refusal(upload(import_daemon, b"[]", "?format=nsys"), 415, "unsupported_media_type")["detail"]
     check_refusal(upload(import_daemon, b"[]", "?format=perfetto"), 400, "invalid_parameter")
+    blank = upload(import_daemon, generated_traces.kineto(3), "?file_name=%C2%A0%E3%80%80")
+    check_refusal(blank, 400, "invalid_parameter")
+    assert blank.json()["parameter"] == "file_name" and "invisible" in blank.json()["detail"]
     form = import_daemon.call("POST", "/imports", b"--x--", headers={"Content-Type": "multipart/form-data; boundary=x"})
     assert "form" in check_refusal(form, 415, "unsupported_media_type")["detail"]
     check_refusal(import_daemon.call("POST", "/jobs", {"kind": "import"}), 400, "invalid_field")

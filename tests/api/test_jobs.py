@@ -117,7 +117,7 @@ def test_labels_can_be_changed_in_every_state(start):
 @pytest.mark.parametrize(("body", "pointer"), [
     ({}, "/name"), ({"name": "x" * 81}, "/name"), ({"tags": ["a b"]}, "/tags/0"), ({"tags": ["a", "a"]}, "/tags/1"),
     ({"name": "x", "device": "cpu"}, "/device"), ({"tags": [None]}, "/tags/0"), ({"name": ["x"]}, "/name"),
-    ({"name": "  "}, "/name")])
+    ({"name": "  "}, "/name"), ({"name": "\u00a0\u3000"}, "/name")])
 def test_bad_labels_change_nothing(daemon, body, pointer):
     job_id = daemon.submit({**job(), "name": "stays", "tags": ["too"]})
     answer = daemon.call("PATCH", f"/jobs/{job_id}", body)

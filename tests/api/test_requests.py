@@ -53,6 +53,8 @@ def test_malformed_json_is_refused(daemon, body):
     ({"device": "a" * 100}, "/device"),
     ({"device": "cpu\u0007"}, "/device"),
     ({"name": "   "}, "/name"),
+    ({"name": "\u00a0"}, "/name"),
+    ({"name": "\u2003\u200b\t"}, "/name"),
     ({"unknown": 1}, "/unknown"),
     ({"a/b~c": 1}, "/a~1b~0c"),
 ])

@@ -209,7 +209,7 @@ static void tokens_are_random_and_stored_as_hashes(void **state) {
 static void token_names_are_checked(void **state) {
   (void)state;
   static const char *const good[] = {"laptop", "build server 2", "caf\u00e9", "\u65e5\u672c"};
-  static const char *const bad[] = {"", "a\nb", "\x1b[2J", "a\x7f", "a\xc2\x9b", "\xff"};
+  static const char *const bad[] = {"", " ", "\u00a0", "a\nb", "\x1b[2J", "a\x7f", "a\xc2\x9b", "\xff"};
   rl_error err;
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) assert_int_equal(rl_token_check_name(good[i], &err), 0);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

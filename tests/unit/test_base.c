@@ -287,6 +287,17 @@ static void text_is_utf8(void **state) {
   }
 }
 
+static void text_that_shows_nothing_is_blank(void **state) {
+  (void)state;
+  static const char *const blank[] = {
+      "", " ", "\t\n", "\u00a0", "\u00a0 \u2003", "\u3000", "\u200b\ufeff", "\u00ad", "\u2028\u2029", "\u2800", "\U000e0020"};
+  static const char *const shown[] = {"a", " a ", "\u00a0.", "\u00a1", "\u200b\u65e5", "\U0001f600", "\xff"};
+  for (size_t i = 0; i < sizeof blank / sizeof *blank; i++)
+    if (!rl_utf8_is_blank(blank[i])) fail_msg("blank text %zu", i);
+  for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+    if (rl_utf8_is_blank(shown[i])) fail_msg("text %zu", i);
+}
+
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
 static void put_file(const char *folder, const char *name, int64_t bytes, int64_t used_ns) {
@@ -508,6 +519,7 @@ int main(void) {
                                      cmocka_unit_test(integers_have_the_size_of_their_member),
                                      cmocka_unit_test(errors_name_their_json_pointer),
                                      cmocka_unit_test(text_is_utf8),
+                                     cmocka_unit_test(text_that_shows_nothing_is_blank),
                                      cmocka_unit_test(files_of_the_cache_folder_are_bounded_in_number_size_and_age),
                                      cmocka_unit_test(a_timed_mutex_excludes_threads),
                                      cmocka_unit_test(a_timed_lock_gives_up_after_its_time),
