@@ -31,8 +31,9 @@ struct engine : rl_training_base {
 
 static engine *engine_of(void *instance) { return (engine *)rl_training_base_of(instance); }
 
-static size_t partial_conv2_bytes(uint32_t batch, bool fp16) {
-  return rl_persistent_partial_rows(batch) * rl_tensor_sizes[RL_CONV2_W] * (fp16 ? sizeof(uint16_t) : sizeof(float));
+static size_t partial_conv2_bytes(uint32_t batch, rl_format format) {
+  const size_t sum_bytes = rl_persistent_conv2_row_format(format).fp16 ? sizeof(uint16_t) : sizeof(float);
+  return rl_persistent_partial_rows(batch) * rl_tensor_sizes[RL_CONV2_W] * sum_bytes;
 }
 
 static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
@@ -87,7 +88,7 @@ static int expose_tensors(rl_training_base *training, rl_error *err) {
       {&self->fc1_product_gradient, RL_MEMORY_WORKSPACE, batch * RL_FC1_OUTPUTS * self->value_bytes},
       {&self->argmax1, RL_MEMORY_WORKSPACE, pooled1},
       {&self->argmax2, RL_MEMORY_WORKSPACE, pooled2},
-      {&self->partial_conv2_weight, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch, self->format.fp16)},
+      {&self->partial_conv2_weight, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch, self->format)},
       {&self->small_gradients, RL_MEMORY_WORKSPACE, (RL_CONV1_PARAMETERS + RL_CONV2_CHANNELS + RL_HEAD_PITCH) * sizeof(float)},
   };
   return rl_training_allocate(self, buffers, sizeof buffers / sizeof *buffers, err);
@@ -109,9 +110,11 @@ static int last_gradients(const rl_training_base *training, uint32_t batch, rl_g
   const engine *self = (const engine *)training;
   if (!self->partial_conv2_weight)
     return rl_fail(err, RL_INPUT, 0, "the gradients were not stored: call rl_training_expose_tensors before the step");
+  const rl_persistent_row_format rows = rl_persistent_conv2_row_format(self->format);
   rl_gradients last = {};
   last.conv2_weight = self->partial_conv2_weight;
-  last.conv2_rows_fp16 = self->format.fp16;
+  last.conv2_rows_fp16 = rows.fp16;
+  last.conv2_row_scale = rows.scale;
   last.fp16 = self->format.fp16;
   last.conv2_rows = rl_persistent_partial_rows(batch);
   last.conv1 = self->small_gradients;
@@ -242,9 +245,13 @@ static void describe_launches(engine *self) {
   instance->optimizer_steps_per_repeat = self->base.steps;
 }
 
+static rl_format format_of(const rl_train_params *params) {
+  return {.channels_last = true, .fp16 = params->precision == RL_FP16, .tf32 = params->precision == RL_TF32};
+}
+
 static int initialise(engine *self, const rl_train_params *params, rl_error *err) {
-  const rl_training_layout layout = {
-      .channels_last = true, .min_moment_bytes = partial_conv2_bytes((uint32_t)params->batch_size, params->precision == RL_FP16)};
+  const rl_training_layout layout = {.channels_last = true,
+                                     .min_moment_bytes = partial_conv2_bytes((uint32_t)params->batch_size, format_of(params))};
   if (rl_training_base_open(self, params, &layout, err) < 0 || allocate_buffers(self, err) < 0) return -1;
   describe_launches(self);
   return rl_training_reset(&self->base.base, err);
@@ -273,8 +280,7 @@ static int open_instance(rl_device *device, const void *params, rl_instance **in
 }
 
 static int device_supports(const void *params, rl_error *err) {
-  const rl_train_params *p = (const rl_train_params *)params;
-  return rl_persistent_supported({.channels_last = true, .fp16 = p->precision == RL_FP16, .tf32 = p->precision == RL_TF32}, err);
+  return rl_persistent_supported(format_of((const rl_train_params *)params), err);
 }
 
 extern "C" {

@@ -291,7 +291,7 @@ template <class F> static void check_conv2(const char *format, double tolerance)
         const double output_gradient = out_gradient[pixel * TILE_CHANNELS + k];
         expected_product[k * CONV2_SIDE * CONV2_SIDE + pixel] +=
             in.values[from * RL_CONV1_CHANNELS + channel] * weights.values[weight];
-        expected_d_weights[weight] += in.values[from * RL_CONV1_CHANNELS + channel] * output_gradient;
+        expected_d_weights[weight] += F::ROW_SCALE * in.values[from * RL_CONV1_CHANNELS + channel] * output_gradient;
         expected_d_in[from * RL_CONV1_CHANNELS + channel] += weights.values[weight] * output_gradient;
       }
   });

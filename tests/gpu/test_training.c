@@ -131,6 +131,42 @@ static void test_overflow_skips_the_step(void **state) {
   }
 }
 
+static void fill_tensor(float *weights, rl_tensor tensor, uint32_t count, float value) {
+  for (uint32_t i = 0; i < count; i++) weights[rl_tensor_offsets[tensor] + i] = value;
+}
+
+/* Trains one step from weights with which every image that is not of class 0 has the same gradient of every weight of conv2.
+ * conv1's outputs are 4, conv2's 1, and fc1's so large that the softmax is 1 for class 0. Returns whether the step was skipped.
+ */
+static bool skips_conv2_gradient(engine_case tested, double gradient) {
+  const double pooled1 = 4, fc1_weight = 0.125,
+               fc2_weight = gradient * (double)batch / (RL_POOLED2_PIXELS * pooled1 * RL_FC1_OUTPUTS * fc1_weight);
+  training t = open_training(small_training(tested, batch, batch));
+  float *weights = calloc(RL_PARAMETERS, sizeof *weights);
+  fill_tensor(weights, RL_CONV1_B, RL_CONV1_CHANNELS, (float)pooled1);
+  fill_tensor(weights, RL_CONV2_W, rl_tensor_sizes[RL_CONV2_W], (float)(1 / (9 * RL_CONV1_CHANNELS * pooled1)));
+  fill_tensor(weights, RL_FC1_W, rl_tensor_sizes[RL_FC1_W], (float)fc1_weight);
+  fill_tensor(weights, RL_FC2_W, RL_FC1_OUTPUTS, (float)fc2_weight);
+  must(t.train->set_parameters(t.train, weights, e));
+  const uint64_t before = hash_parameters(&t);
+  run_epoch(&t);
+  const bool skipped = hash_parameters(&t) == before;
+  free(weights);
+  close_training(&t);
+  return skipped;
+}
+
+/* In TF32, `persistent` stores an image's gradients of conv2's weights as FP16 numbers below 2⁸ (tile_tensor_float.cuh). */
+static void test_large_gradient_of_conv2_skips_the_step(void **state) {
+  (void)state;
+  for (int which = 0; which < engine_case_count; which++) {
+    const engine_case tested = engine_cases[which];
+    if (tested.precision == RL_FP16) continue; /* has a loss scale */
+    assert_false(skips_conv2_gradient(tested, 250));
+    assert_true(skips_conv2_gradient(tested, 262) == (strcmp(tested.engine, "persistent") == 0 && tested.precision == RL_TF32));
+  }
+}
+
 static void test_auto_chooses_the_fastest_engine(void **state) {
   (void)state;
   static const struct {
@@ -227,12 +263,14 @@ int main(int count, char **arguments) {
   need_gpu(count > 1 ? arguments[1] : NULL);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_seed_same_bits),
                                      cmocka_unit_test(test_overflow_skips_the_step),
+                                     cmocka_unit_test(test_large_gradient_of_conv2_skips_the_step),
                                      cmocka_unit_test(test_the_tail_fits_into_the_buffers),
                                      cmocka_unit_test(test_auto_chooses_the_fastest_engine),
                                      cmocka_unit_test(test_cancellation),
                                      cmocka_unit_test(test_progress_ends_at_the_end),
                                      cmocka_unit_test(test_learns_mnist)};
   const struct CMUnitTest emulated[] = {cmocka_unit_test(test_overflow_skips_the_step),
+                                        cmocka_unit_test(test_large_gradient_of_conv2_skips_the_step),
                                         cmocka_unit_test(test_the_tail_fits_into_the_buffers)};
   if (count > 2) batch = atoi(arguments[2]);
   int failed = count > 2 ? cmocka_run_group_tests(emulated, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);

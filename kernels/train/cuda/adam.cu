@@ -316,7 +316,8 @@ static __global__ void __launch_bounds__(THREADS)
     const uint32_t offset = large_offset(gradients);
     float4 gradient = load_or_compute_large_gradient(gradients, offset, sums);
     __syncthreads();
-    if (finish_large_gradient(gradients, sums, &gradient)) store4(&flat[offset], scale4(gradient, scale));
+    const float row_scale = adds_conv2_rows(gradients) ? gradients.conv2_row_scale : 1.0f;
+    if (finish_large_gradient(gradients, sums, &gradient)) store4(&flat[offset], scale4(gradient, scale / row_scale));
   } else {
     __shared__ __align__(16) small_sums sums;
     const small_columns columns = small_columns_of(gradients, blockIdx.x - large_blocks(gradients));

@@ -280,7 +280,7 @@ static __device__ __forceinline__ bool store_bias(float bias[2], float *to) {
 /* Stores the sums, rounded to FP16. Four lanes exchange pairs of columns, so that each stores eight adjacent columns. Returns
  * false if a stored sum is infinite or NaN. */
 static __device__ __forceinline__ bool store_weight_gradient(const float (&sums)[3][TAP_ROW_SUMS], int channel, __half *row) {
-  __half2 zero_or_nan = __float2half2_rn(0.0f);
+  half2_check check;
 #pragma unroll
   for (int tap_row = 0; tap_row < 3; tap_row++)
 #pragma unroll
@@ -291,7 +291,7 @@ static __device__ __forceinline__ bool store_weight_gradient(const float (&sums)
         for (int k = 0; k < 4; k++) {
           const float *two = &sums[tap_row][(first + k) * 4 + i * 2];
           const __half2 pair = __floats2half2_rn(two[0], two[1]);
-          zero_or_nan = __hfma2(pair, __float2half2_rn(0.0f), zero_or_nan);
+          check.add(pair);
           values[k] = half2_bits(pair);
         }
         transpose_among_four(values);
@@ -299,7 +299,7 @@ static __device__ __forceinline__ bool store_weight_gradient(const float (&sums)
         *(uint4 *)&row[(channel + i) * CONV2_COLUMNS + tap_row * 3 * RL_CONV1_CHANNELS + group * VECTOR] =
             make_uint4(values[0], values[1], values[2], values[3]);
       }
-  return !__hisnan(__low2half(zero_or_nan)) && !__hisnan(__high2half(zero_or_nan));
+  return check.all_finite();
 }
 
 /* Adds the products of all taps for two rows of pixels; if `first`, sets the sums. in: descriptor of the operand B of the first

@@ -102,8 +102,8 @@ template <class Format> struct step_schedule {
     /* 1: the tile of fc1.weight is updated before the votes are known. In FP32, this would take too many registers. */
     OVERLAPS_UPDATES = !TRANSFORMS_WEIGHTS,
     /* 1: the rows of partial sums are loaded into registers while the tile is updated; 0: later. In the version for several
-     * microbatches, the registers of FP32 rows would spill. */
-    LOADS_ROWS_EARLY = OVERLAPS_UPDATES && (Format::ONE_MICROBATCH || sizeof(typename Format::row_value) < sizeof(float)),
+     * microbatches, FP32 and TF32 would need too many registers. */
+    LOADS_ROWS_EARLY = OVERLAPS_UPDATES && (Format::ONE_MICROBATCH || sizeof(typename Format::value) < sizeof(float)),
     TILE_UPDATE_THREADS = Format::FC1_GRADIENT_WARPS * 32 /* threads that update the tile of fc1.weight */
   };
   static_assert((int)WARPS > RL_CLASSES + 1, "every part of the head must have a warp");

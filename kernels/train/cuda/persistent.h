@@ -49,7 +49,7 @@ typedef struct rl_persistent_args {
   /* Partial sums of the gradients of conv2.weight and the head in the last step, in rl_persistent_partial_rows rows. NULL in an
    * evaluation. Those of conv2.weight may be in the memory of adam.first_moment and adam.second_moment: a launch reads the
    * moments at its start and stores them at its end, so they overwrite the sums. */
-  void *partial_conv2_weight; /* FP16 in precision FP16, else FP32 */
+  void *partial_conv2_weight; /* as rl_persistent_conv2_row_format describes it */
   float *partial_head;
   struct rl_block_exchange *block_exchange; /* rl_persistent_exchange_bytes() bytes of memory; each launch clears it */
   /* Tensors that only tests read; either all are set, or all are NULL and not stored: pooled1 [batch][14][14][32], pooled2
@@ -76,6 +76,13 @@ uint32_t rl_persistent_pooled1_gradient_parts(rl_format format);
 
 /* Returns the number of rows of partial_conv2_weight for steps of `batch` images. */
 uint32_t rl_persistent_partial_rows(uint32_t batch);
+
+typedef struct rl_persistent_row_format {
+  bool fp16;   /* the partial sums are FP16, else FP32 */
+  float scale; /* factor by which they are multiplied, beside the loss scale */
+} rl_persistent_row_format;
+/* Returns how the rows of partial_conv2_weight are stored. */
+rl_persistent_row_format rl_persistent_conv2_row_format(rl_format format);
 
 /* Returns 0, or -1 with the reason in err if the current device can't run the engine. */
 int rl_persistent_supported(rl_format format, rl_error *err);

@@ -385,6 +385,16 @@ uint32_t rl_persistent_pooled1_gradient_parts(rl_format format) {
   return (uint32_t)call_for_format(format, [](auto tiles) { return decltype(tiles)::CONV1_GRADIENT_IS_SPLIT ? 1 : 2; });
 }
 
+rl_persistent_row_format rl_persistent_conv2_row_format(rl_format format) {
+  rl_persistent_row_format rows = {};
+  call_for_format(format, [&](auto tiles) {
+    typedef decltype(tiles) tile_format;
+    rows = {sizeof(typename tile_format::row_value) == sizeof(__half), tile_format::ROW_SCALE};
+    return 0;
+  });
+  return rows;
+}
+
 size_t rl_persistent_fc1_operands_bytes(rl_format format, uint32_t batch) {
   return (batch + TILE_BATCH - 1) / TILE_BATCH * (size_t)call_for_format(format, [](auto tiles) {
            typedef decltype(tiles) tile_format;

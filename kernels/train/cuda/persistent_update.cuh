@@ -214,7 +214,7 @@ template <class Format> static __device__ __forceinline__ float head_total(const
 template <class Format> static __device__ __forceinline__ float conv2_weight_total(const block_memory<Format> &smem) {
   float total = 0.0f;
   for (int i = 0; i < step_schedule<Format>::CONV2_ROW_SPLITS; i++) total += smem.conv2_sums[i][conv2_parameter_index()];
-  return total;
+  return total * (1.0f / Format::ROW_SCALE);
 }
 
 /* Updates a parameter and its moments by Adam. */

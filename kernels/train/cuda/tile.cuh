@@ -20,6 +20,7 @@
  *
  *   typedef … value;  type of activations, of the weights in products, and of stored gradients; converts from and to float
  *   typedef … row_value;  type of the rows of partial sums of conv2's weight gradient
+ *   ROW_SCALE             the factor by which these rows are multiplied
  *   enum {
  *     THREADS,         threads of a block
  *     IN_PITCH,        pitch of a pixel of conv2's input: in[14 · 14 pixels][IN_PITCH], 32 input channels
@@ -102,8 +103,8 @@
  *   conv2_weight_gradient(const value *in, const value *out_gradient, weight_sums &sums);
  *       Adds the gradient of one image to sums.
  *   bool store_weight_gradient(const weight_sums &sums, int third, row_value *row);
- *       If not CONV2_GRADIENTS_TOGETHER: stores a third of the sums. Returns whether they are finite as row_value; TF32 does not
- *       check. third: 0, 1 or 2.
+ *       If not CONV2_GRADIENTS_TOGETHER: stores a third of the sums, multiplied by ROW_SCALE. Returns whether they are finite as
+ *       row_value. third: 0, 1 or 2.
  *   template <class Between, class Epilogue>
  *   conv2_input_gradient(const value *weights, const value *out_gradient, Between between, Epilogue epilogue);
  *       If not CONV2_GRADIENTS_TOGETHER. epilogue(pixel of 14×14, input channel, a, b): the sum over this block's output
@@ -150,6 +151,7 @@ enum {
 template <class Value> struct tile_format {
   typedef Value value;
   typedef float row_value;
+  static constexpr float ROW_SCALE = 1.0f;
   enum { RECORDS = 0, ONE_MICROBATCH = 0 }; /* 1 in recording and in one_microbatch (persistent.cuh) */
   enum { CONV2_GRADIENTS_TOGETHER = 0, CONV2_LOADS_INPUT_FIRST = 0, FC1_LOADS_WEIGHTS_FIRST = 0 };
   struct conv2_gradient_memory {};

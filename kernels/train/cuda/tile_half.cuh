@@ -156,22 +156,21 @@ struct half_tile_format : tile_format<__half> {
     }
   }
 
-  /* Stores the sums of a tap, rounded to FP16. First, adjacent lanes exchange pairs of columns, so that each lane stores four
-   * adjacent columns (8 bytes) of a tile of 16 columns: even lanes in the first half of the tile, odd lanes in the second half.
-   */
+  /* Stores the sums of a tap. First, adjacent lanes exchange pairs of columns, so that each lane stores four adjacent columns (8
+   * bytes) of a tile of 16 columns: even lanes in the first half of the tile, odd lanes in the second half. */
   static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &sums, int tap, row_value *row) {
     const bool odd = lane() % 2;
-    __half2 zero_or_nan = __float2half2_rn(0.0f);
+    half2_check check;
     for (int row_half = 0; row_half < 2; row_half++) {
       const float *first = &sums.values[tap * 8 + row_half * 2],
                   *second = first + 4; /* the sums in the first and in the second half of the column tile */
       const __half2 a = __floats2half2_rn(first[0], first[1]), b = __floats2half2_rn(second[0], second[1]);
-      zero_or_nan = __hfma2(a, __float2half2_rn(0.0f), __hfma2(b, __float2half2_rn(0.0f), zero_or_nan));
-      const uint32_t kept = half2_bits(odd ? b : a), received = __shfl_xor_sync(0xffffffffu, half2_bits(odd ? a : b), 1);
+      check.add(b);
+      check.add(a);
       *(uint2 *)&row[(first_channel() + row_half * 8 + lane() / 4) * CONV2_K + weight_column_tile(tap) * 16 + odd * 8 +
-                     lane() / 2 % 2 * 4] = odd ? make_uint2(received, kept) : make_uint2(kept, received);
+                     lane() / 2 % 2 * 4] = exchange_pairs(a, b, 1);
     }
-    return !__hisnan(__low2half(zero_or_nan)) && !__hisnan(__high2half(zero_or_nan));
+    return check.all_finite();
   }
 
   enum { COLUMNS_BETWEEN_LANES = 1, COLUMNS_BETWEEN_FRAGMENT_HALVES = 2 }; /* tile.cuh */

@@ -49,6 +49,11 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
 
   typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
 
+  /* FP16 has the same 11 significant bits as TF32, and half of FP32's bytes. A stored sum, which is multiplied by ROW_SCALE, is
+   * normal from 2⁻²² on, has an error of at most 2⁻³³ below, and is infinite from 2⁸ on. */
+  typedef __half row_value;
+  static constexpr float ROW_SCALE = 256.0f;
+
   /* Position of a lane in a fragment (PTX ISA 9.0, "mma.m16n8k8"): the lane holds rows lane_row and lane_row + 8 of A and column
    * lane_row of B, each at the depths lane_k and lane_k + 4. */
   static __device__ __forceinline__ int lane_row() { return lane() / 4; }
@@ -202,7 +207,7 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
   static __device__ __forceinline__ int first_input() { return warp() / 3 % 2 * 16; }
   static __device__ __forceinline__ int first_output() { return warp() / 6 * 16; }
 
-  static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
+  static __device__ __forceinline__ weight_sums init_weight_sums(row_value *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *out_gradient, weight_sums &sums) {
     /* Position of the pixel at depth lane_k. The pixel at depth lane_k + 4 is the one below it. */
@@ -227,13 +232,20 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
     }
   }
 
-  static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &sums, int tap_x, float *to) {
-    for (int i = 0; i < 2; i++)
-      for (int c = 0; c < 2; c++)
-        *(float2 *)&to[(first_output() + i * 8 + out_channel(lane_k() * 2 + c)) * CONV2_K +
-                       (tap_row() * 3 + tap_x) * RL_CONV1_CHANNELS + first_input() + lane_row() * 2] =
-            make_float2(sums.values[(tap_x * 2 + i) * 4 + c], sums.values[(tap_x * 2 + i) * 4 + 2 + c]);
-    return true;
+  /* A lane has two adjacent input channels of each of two output channels. Lanes with adjacent input channels exchange one pair,
+   * so that each lane stores four input channels (8 bytes) of one output channel. */
+  static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &sums, int tap_x, row_value *row) {
+    half2_check check;
+    for (int i = 0; i < 2; i++) {
+      const float *of_tile = &sums.values[(tap_x * 2 + i) * 4];
+      const __half2 a = __floats2half2_rn(of_tile[0] * ROW_SCALE, of_tile[2] * ROW_SCALE),
+                    b = __floats2half2_rn(of_tile[1] * ROW_SCALE, of_tile[3] * ROW_SCALE);
+      check.add(b);
+      check.add(a);
+      *(uint2 *)&row[(first_output() + i * 8 + out_channel(lane_k() * 2 + lane_row() % 2)) * CONV2_K +
+                     (tap_row() * 3 + tap_x) * RL_CONV1_CHANNELS + first_input() + lane_row() / 2 * 4] = exchange_pairs(a, b, 4);
+    }
+    return check.all_finite();
   }
 
   enum { COLUMNS_BETWEEN_LANES = 2, COLUMNS_BETWEEN_FRAGMENT_HALVES = 1 }; /* tile.cuh */

@@ -52,6 +52,7 @@ static void describe_stage(rl_training *training, int index, uint32_t batch, uin
   stage->gradients = {.conv2_weight = training->conv2_weight_gradient,
                       .conv2_rows = rows.conv2_weight,
                       .conv2_rows_fp16 = engine->fuses_backward,
+                      .conv2_row_scale = 1,
                       .fp16 = training->format.fp16,
                       .fc1_weight = training->fc1_weight_gradient,
                       .conv1 = training->partial_conv1,

@@ -40,6 +40,24 @@ static __device__ __forceinline__ float4 scale4(float4 v, float factor) {
   return make_float4(v.x * factor, v.y * factor, v.z * factor, v.w * factor);
 }
 
+/* Collects whether values are finite: 0 · v is NaN if v is infinite or NaN. */
+struct half2_check {
+  __half2 zero_or_nan = __float2half2_rn(0.0f);
+  __device__ __forceinline__ void add(__half2 v) { zero_or_nan = __hfma2(v, __float2half2_rn(0.0f), zero_or_nan); }
+  __device__ __forceinline__ bool all_finite() const {
+    return !__hisnan(__low2half(zero_or_nan)) && !__hisnan(__high2half(zero_or_nan));
+  }
+};
+
+/* Exchanges pairs with the lane whose index differs in the bit `lane_bit`: the lane without this bit returns the pairs `a` of
+ * both lanes, in the order of the lanes, the other lane the pairs `b`. */
+static __device__ __forceinline__ uint2 exchange_pairs(__half2 a, __half2 b, int lane_bit) {
+  const bool keeps_second = threadIdx.x & lane_bit;
+  const uint32_t kept = half2_bits(keeps_second ? b : a),
+                 received = __shfl_xor_sync(0xffffffffu, half2_bits(keeps_second ? a : b), lane_bit);
+  return keeps_second ? make_uint2(received, kept) : make_uint2(kept, received);
+}
+
 /* Exchanges 4 × 4 values among four lanes: lane l of the four receives value l of each of them, in the order of the lanes. */
 static __device__ __forceinline__ void transpose_among_four(uint32_t (&values)[4]) {
 #pragma unroll
