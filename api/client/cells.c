@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
+#include "base/quantity.h"
 
 enum { LINE_COLUMNS = 80 };
 
@@ -39,13 +39,13 @@ static char *format_number(char *cell, double value, const char *format) {
   return cell;
 }
 
-static char *copy_duration(char *cell, double value, rl_duration_text (*format)(double value)) {
+static char *copy_quantity(char *cell, double value, rl_quantity_text (*format)(double value)) {
   snprintf(cell, RL_CELL_SIZE, "%s", isnan(value) ? "—" : format(value).text);
   return cell;
 }
 
-char *rl_format_ms(char *cell, double ms) { return copy_duration(cell, ms, rl_duration_from_ms); }
-char *rl_format_us(char *cell, double us) { return copy_duration(cell, us, rl_duration_from_us); }
+char *rl_format_ms(char *cell, double ms) { return copy_quantity(cell, ms, rl_ms_text); }
+char *rl_format_us(char *cell, double us) { return copy_quantity(cell, us, rl_us_text); }
 
 char *rl_format_count(char *cell, double value) {
   if (isnan(value)) return format_number(cell, value, "");
@@ -62,13 +62,7 @@ char *rl_format_count(char *cell, double value) {
   return cell;
 }
 
-char *rl_format_bytes(char *cell, double bytes) {
-  if (fabs(bytes) < 1024) return format_number(cell, bytes, "%.0f B");
-  if (fabs(bytes) < 1048576) return format_number(cell, bytes / 1024, "%.1f KiB");
-  return bytes < 10240.0 * 1048576 ? format_number(cell, bytes / 1048576, "%.1f MiB")
-                                   : format_number(cell, bytes / 1073741824, "%.1f GiB");
-}
-
+char *rl_format_bytes(char *cell, double bytes) { return copy_quantity(cell, bytes, rl_bytes_text); }
 char *rl_format_percent(char *cell, double ratio) { return format_number(cell, ratio * 100, "%.2f %%"); }
 char *rl_format_percentage_points(char *cell, double difference) { return format_number(cell, difference * 100, "%+.2f pt"); }
 char *rl_format_factor(char *cell, double ratio) { return format_number(cell, ratio, "%.2f×"); }

@@ -76,13 +76,9 @@ static void print_row(FILE *out, const cJSON *metric) {
 }
 
 static void print_cause(FILE *out, const cJSON *cause) {
-  char percent[RL_CELL_SIZE], time[RL_CELL_SIZE], part[2 * RL_CELL_SIZE + 16] = "", line[1024];
-  const char *subject = rl_json_text(cause, "subject");
-  const double difference_us = rl_json_number(cause, "difference_us");
-  if (!isnan(difference_us))
-    snprintf(part, sizeof part, "%s of it, %s%s, ", rl_format_percent(percent, rl_json_number(cause, "share_ratio")),
-             difference_us > 0 ? "+" : "", rl_format_us(time, difference_us));
-  snprintf(line, sizeof line, "%s%s: %.256s%s%.512s", part, rl_json_text(cause, "class"), subject, *subject != '\0' ? ": " : "",
+  char heading[RL_CAUSE_HEADING_SIZE], line[1024];
+  const char *subject = rl_cause_subject(cause);
+  snprintf(line, sizeof line, "%s%.256s%s%.512s", rl_cause_heading(heading, cause), subject, *subject != '\0' ? ": " : "",
            rl_json_text(cause, "text"));
   rl_print_wrapped(out, 4, line);
 }

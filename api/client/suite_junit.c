@@ -53,13 +53,9 @@ static const char *element_of_verdict(const char *verdict) {
 }
 
 static void write_cause(FILE *out, const cJSON *cause) {
-  char percent[RL_CELL_SIZE], time[RL_CELL_SIZE];
-  const char *subject = rl_json_text(cause, "subject");
-  const double difference_us = rl_json_number(cause, "difference_us");
-  if (!isnan(difference_us))
-    fprintf(out, "%s of the difference, %s, ", rl_format_percent(percent, rl_json_number(cause, "share_ratio")),
-            rl_format_us(time, difference_us));
-  fprintf(out, "%s: ", rl_json_text(cause, "class"));
+  char heading[RL_CAUSE_HEADING_SIZE];
+  const char *subject = rl_cause_subject(cause);
+  fputs(rl_cause_heading(heading, cause), out);
   write_text(out, subject);
   fputs(*subject != '\0' ? ": " : "", out);
   write_text(out, rl_json_text(cause, "text"));

@@ -79,14 +79,9 @@ static void write_row(FILE *out, const cJSON *verdict) {
 }
 
 static void write_cause(FILE *out, const cJSON *cause) {
-  char percent[RL_CELL_SIZE], time[RL_CELL_SIZE];
-  const char *subject = rl_json_text(cause, "subject");
-  const double difference_us = rl_json_number(cause, "difference_us");
-  fputs("  - ", out);
-  if (!isnan(difference_us))
-    fprintf(out, "%s (%s), ", rl_format_percent(percent, rl_json_number(cause, "share_ratio")),
-            rl_format_us(time, difference_us));
-  fprintf(out, "%s: ", rl_json_text(cause, "class"));
+  char heading[RL_CAUSE_HEADING_SIZE];
+  const char *subject = rl_cause_subject(cause);
+  fprintf(out, "  - %s", rl_cause_heading(heading, cause));
   if (*subject != '\0') write_code(out, subject), fputs(": ", out);
   write_text(out, rl_json_text(cause, "text"));
   fputc('\n', out);

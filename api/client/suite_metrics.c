@@ -8,23 +8,14 @@
 
 /* --- values -------------------------------------------------------------------------------------------------------------- */
 
-/* Formats of values whose unit is `word` of rl_metric_unit_word. */
-static const struct {
-  const char *word;
-  double factor; /* from the unit of the value to the unit that `format` expects */
-  rl_cell_format format;
-} formats[] = {{"ns", 1e-3, rl_format_us}, {"us", 1, rl_format_us},         {"ms", 1, rl_format_ms},
-               {"s", 1e3, rl_format_ms},   {"ratio", 1, rl_format_percent}, {"bytes", 1, rl_format_bytes}};
-
 char *rl_metric_format(char *cell, const char *key, double value) {
   char unit[RL_METRIC_UNIT_SIZE];
-  const char *word = rl_metric_unit_word(key);
+  rl_quantity_text text;
   if (isnan(value)) return rl_format_count(cell, value);
-  for (size_t i = 0; word != NULL && i < sizeof formats / sizeof *formats; i++)
-    if (strcmp(formats[i].word, word) == 0) return formats[i].format(cell, value * formats[i].factor);
+  if (rl_metric_text(key, value, &text)) return snprintf(cell, RL_CELL_SIZE, "%s", text.text), cell;
   if (fabs(value) >= 1e4) return rl_format_count(cell, value);
   /* A rate has no symbol: its unit is too wide for the cell, and the metric's name contains the unit. */
-  if (word == NULL) snprintf(cell, RL_CELL_SIZE, "%.4g", value);
+  if (rl_metric_unit_word(key) == NULL) snprintf(cell, RL_CELL_SIZE, "%.4g", value);
   else snprintf(cell, RL_CELL_SIZE, "%.4g %s", value, rl_metric_unit(unit, key));
   return cell;
 }
@@ -74,6 +65,22 @@ rl_block_range rl_metric_block_range(const cJSON *run, const char *key) {
     range.count++;
   }
   return range;
+}
+
+char *rl_cause_heading(char heading[RL_CAUSE_HEADING_SIZE], const cJSON *cause) {
+  const double difference_us = rl_json_number(cause, "difference_us"), share = rl_json_number(cause, "share_ratio");
+  char time[RL_CELL_SIZE], of_change[RL_CELL_SIZE] = "", size[2 * RL_CELL_SIZE + 8] = "";
+  if (share >= 0) snprintf(of_change, sizeof of_change, " (%.0f %% of the change)", 100 * share);
+  else if (share < 0) snprintf(of_change, sizeof of_change, " (against the change)");
+  if (!isnan(difference_us))
+    snprintf(size, sizeof size, "%s%s%s, ", difference_us > 0 ? "+" : "", rl_format_us(time, difference_us), of_change);
+  snprintf(heading, RL_CAUSE_HEADING_SIZE, "%s%.40s: ", size, rl_json_text(cause, "class"));
+  return heading;
+}
+
+const char *rl_cause_subject(const cJSON *cause) {
+  const char *subject = rl_json_text(cause, "subject");
+  return strncmp(rl_json_text(cause, "text"), subject, strlen(subject)) != 0 ? subject : "";
 }
 
 const char *rl_suite_run_verdict(const cJSON *run) {

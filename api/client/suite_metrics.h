@@ -27,6 +27,13 @@ typedef struct rl_block_range { /* range of a metric's values in the blocks that
 } rl_block_range;
 rl_block_range rl_metric_block_range(const cJSON *run, const char *key);
 
+enum { RL_CAUSE_HEADING_SIZE = 2 * RL_CELL_SIZE + 64 };
+/* Writes how much a cause changes the metric, if that is known, and its class: "+21.40 ms (79 % of the change), code: ". Returns
+ * heading. */
+char *rl_cause_heading(char heading[RL_CAUSE_HEADING_SIZE], const cJSON *cause);
+/* Returns the kernel or condition that the cause is about; "" if there is none or the cause's text begins with it. */
+const char *rl_cause_subject(const cJSON *cause);
+
 /* Returns the verdict of the suite run; "inconclusive" if the verdict is missing or unknown, so that it is never taken for a
  * pass. */
 const char *rl_suite_run_verdict(const cJSON *run);

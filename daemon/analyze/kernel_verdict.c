@@ -7,7 +7,7 @@
 
 #include "analyze/rules_tables.h"
 #include "analyze/thresholds.h"
-#include "base/duration.h"
+#include "base/quantity.h"
 
 const char *const rl_kernel_bound_names[] = {"unknown", "dram",   "l2",   "l1",        "pipeline", "atomics",
                                              "latency", "launch", "tail", "too_small", NULL};
@@ -223,7 +223,7 @@ static rl_kernel_verdict verdict_of_short(double duration_ns) {
   rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_TOO_SMALL, DURATION, duration_ns, "ns",
                                    "Fuse it with its neighbours, or launch the sequence as a CUDA graph.");
   snprintf(v.message, sizeof v.message, "Too short to tell: it runs for %s, and keeps no unit busy.",
-           rl_duration_from_us(duration_ns / 1000).text);
+           rl_us_text(duration_ns / 1000).text);
   return v;
 }
 

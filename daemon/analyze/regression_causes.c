@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/duration.h"
+#include "base/quantity.h"
 
 /* Relative change of a kernel's time that occurs from run to run without a cause. */
 #define NOISE_RATIO 0.01
@@ -172,7 +172,7 @@ typedef struct amount {
 } amount;
 static amount describe_us(double difference_us) {
   amount a;
-  snprintf(a.text, sizeof a.text, "%s %s", rl_duration_from_us(fabs(difference_us)).text, difference_us < 0 ? "less" : "more");
+  snprintf(a.text, sizeof a.text, "%s %s", rl_us_text(fabs(difference_us)).text, difference_us < 0 ? "less" : "more");
   return a;
 }
 
@@ -391,7 +391,10 @@ static void add_unattributed_time(comparison *c) {
   bool is_small = fabs(cause.difference_us) <= NOISE_RATIO * c->baseline_us;
   cause.class_ = c->build_differs && !is_small ? RL_REGRESSION_HARNESS : RL_REGRESSION_NOISE;
   if (cause.class_ == RL_REGRESSION_HARNESS) compare_builds(c, &cause);
-  set_text(&cause, "%s not attributed: time between kernels, kernels that overlap, and how profile and blocks differ.",
+  set_text(&cause,
+           "%s can't be attributed to a kernel: it is time between kernels or of kernels that overlap, or the profile differs "
+           "from the "
+           "blocks.",
            describe_us(cause.difference_us).text);
   append(c, &cause);
 }

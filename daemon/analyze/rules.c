@@ -9,7 +9,7 @@
 
 #include "analyze/expression.h"
 #include "analyze/rules_tables.h"
-#include "base/duration.h"
+#include "base/quantity.h"
 
 const char *const rl_finding_kind_names[] = {"info", "warning", "optimization", NULL};
 
@@ -89,7 +89,7 @@ static int append_value(evaluation *e, const char *begin, const char **end, text
   const char *format = begin + length;
   double value;
   if (evaluate_text(e, begin, length, &value, err) < 0) return -1;
-  if (strncmp(format, ":us}", 4) == 0) append(message, "%s", rl_duration_from_us(value).text);
+  if (strncmp(format, ":us}", 4) == 0) append(message, "%s", rl_us_text(value).text);
   else append(message, "%.*f", *format == ':' ? format[1] - '0' : 1, value);
   *end = strchr(begin, '}') + 1;
   return 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/duration.h"
+#include "base/quantity.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "train/engines.h"
@@ -53,20 +53,11 @@ static void set_reason(char *to, size_t size, const char *subject, const char *r
   rl_utf8_sanitize(to, size);
 }
 
-static int decimals_of(double value) { return value >= 100 ? 0 : value >= 10 ? 1 : 2; }
-
-static rl_duration_text duration_of_ms(double ms) { return rl_duration_from_us(1000 * ms); }
+static rl_quantity_text duration_of_ms(double ms) { return rl_us_text(1000 * ms); }
 
 typedef struct formatted {
   char text[32];
 } formatted;
-
-static formatted format_mib(double bytes) {
-  formatted to;
-  double mib = bytes / (1 << 20);
-  snprintf(to.text, sizeof to.text, "%.*f MiB", decimals_of(mib), mib);
-  return to;
-}
 
 static formatted format_percent(double ratio) {
   formatted to;
@@ -412,8 +403,8 @@ static void explain_memory(const rl_training_pair *pair, rl_explanation_sentence
   append(sentence, "Memory of %s beside %s", name_of(pair, candidate).text, name_of(pair, baseline).text);
   for (int i = 0; i < RL_MEMORY_PURPOSES; i++) {
     if (baseline->memory_bytes[i] == candidate->memory_bytes[i]) continue;
-    append(sentence, "%s %s %s → %s", changed ? "," : ":", rl_memory_purposes[i], format_mib(baseline->memory_bytes[i]).text,
-           format_mib(candidate->memory_bytes[i]).text);
+    append(sentence, "%s %s %s → %s", changed ? "," : ":", rl_memory_purposes[i], rl_bytes_text(baseline->memory_bytes[i]).text,
+           rl_bytes_text(candidate->memory_bytes[i]).text);
     changed = true;
   }
   append(sentence, changed ? "." : ": every purpose needs as much.");
@@ -436,8 +427,8 @@ static void explain_weights(const rl_training_pair *pair, rl_explanation_sentenc
     return;
   }
   append(sentence, "FP32 master weights stay beside the FP16 copies: weights and optimizer state take %s",
-         format_mib(candidate->memory_bytes[WEIGHTS_PURPOSE]).text);
-  if (added > 0) append(sentence, ", %s more than in %s.", format_mib(added).text, name_of(pair, baseline).text);
+         rl_bytes_text(candidate->memory_bytes[WEIGHTS_PURPOSE]).text);
+  if (added > 0) append(sentence, ", %s more than in %s.", rl_bytes_text(added).text, name_of(pair, baseline).text);
   else append(sentence, ", not more than in %s.", name_of(pair, baseline).text);
   const rl_training_part *before = find_part(baseline, "adam"), *now = find_part(candidate, "adam");
   if (before == NULL || now == NULL || !is_traced(baseline) || !is_traced(candidate)) return;

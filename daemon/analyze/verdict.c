@@ -209,15 +209,18 @@ static phrase describe_effect(double effect) {
   return p;
 }
 
-/* Formats a value with the metric's unit and four digits: "330.6 µs", "20.00 ms". */
+/* Formats a value with its unit and at least three digits: "330.6 µs", "61.1 MiB", "98.90 %", "1.234 W". */
 static phrase with_unit(const rl_verdict_metric *metric, double value) {
   phrase p;
+  rl_quantity_text text;
   char unit[RL_METRIC_UNIT_SIZE];
   const double size = fabs(value);
   const bool is_plain = size >= 1e-3 && size < 1e15; /* other values have an exponent */
   const bool has_unit = strcmp(rl_metric_unit(unit, metric->key), "1") != 0;
-  snprintf(p.text, sizeof p.text, is_plain ? "%.*f%s%s" : "%.*g%s%s", is_plain ? (int)fmax(0, 3 - floor(log10(size))) : 4, value,
-           has_unit ? " " : "", has_unit ? unit : "");
+  if (rl_metric_text(metric->key, value, &text)) snprintf(p.text, sizeof p.text, "%s", text.text);
+  else
+    snprintf(p.text, sizeof p.text, is_plain ? "%.*f%s%s" : "%.*g%s%s", is_plain ? (int)fmax(0, 3 - floor(log10(size))) : 4,
+             value, has_unit ? " " : "", has_unit ? unit : "");
   return p;
 }
 

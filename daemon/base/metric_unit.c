@@ -1,6 +1,5 @@
 #include "base/metric_unit.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,4 +45,23 @@ char *rl_metric_unit(char *unit, const char *key) {
   if (is_rate(name)) write_rate(unit, name);
   else snprintf(unit, RL_METRIC_UNIT_SIZE, "%s", found < 0 ? "1" : units[found].symbol);
   return unit;
+}
+
+static rl_quantity_text ratio_text(double ratio) {
+  rl_quantity_text percent;
+  snprintf(percent.text, sizeof percent.text, "%.2f %%", 100 * ratio);
+  return percent;
+}
+
+bool rl_metric_text(const char *key, double value, rl_quantity_text *text) {
+  static const struct {
+    const char *word;
+    double factor; /* from the unit of the value to that of `format` */
+    rl_quantity_text (*format)(double value);
+  } formats[] = {{"ns", 1e-3, rl_us_text}, {"us", 1, rl_us_text},       {"ms", 1, rl_ms_text},
+                 {"s", 1e3, rl_ms_text},   {"bytes", 1, rl_bytes_text}, {"ratio", 1, ratio_text}};
+  const char *word = rl_metric_unit_word(key);
+  for (size_t i = 0; word != NULL && i < sizeof formats / sizeof *formats; i++)
+    if (strcmp(word, formats[i].word) == 0) return *text = formats[i].format(value * formats[i].factor), true;
+  return false;
 }

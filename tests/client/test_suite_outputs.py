@@ -153,6 +153,19 @@ def test_the_table_prints_a_reason_of_several_metrics_once():
     assert table.count("The clocks fell.") == 1
 
 
+def test_a_cause_says_how_much_of_the_change_it_explains():
+    causes = [
+        {"class": "code", "subject": "conv1", "difference_us": -10040.2, "share_ratio": 1.6027, "text": "conv1 takes less."},
+        {"class": "noise", "subject": "adam", "difference_us": 3700.0, "share_ratio": -0.2, "text": "Equal code."},
+        {"class": "device", "subject": "clocks", "difference_us": None, "share_ratio": None, "text": "The clocks fell."}]
+    run = {**RECORDED, "verdicts": [make_metric("train/fp32/epoch_ms_median", "slower", 1.0, causes=causes)]}
+    for name in ("table", "markdown", "junit"):
+        text = write(name, run).replace("`", "")
+        for cause in ("-10.04 ms (160 % of the change), code: conv1 takes less.",
+                      "+3.70 ms (against the change), noise: adam: Equal code.", "device: clocks: The clocks fell."):
+            assert cause in text, (name, text)
+
+
 # --- JSON formats --------------------------------------------------------------------------------------------------------------
 
 
@@ -258,7 +271,7 @@ def test_the_table_of_the_recorded_run():
     assert re.search(r"^train/fp32/epoch_ms_median\n +263\.9 ms +291\.2 ms +\+10\.3 % +\[\+9\.9, \+10\.8\] slower$", text, re.M)
     assert re.search(r"^gemm/library/time_cold_us_median\n +— +12\.4\d µs +— +— incomparable$", text, re.M)
     assert "\nslower: train/fp32/epoch_ms_median\n  The median is 10.4 % higher" in text
-    assert "79.00 % of it, +21.40 ms, code: void conv1_wgrad<float, 4>" in text
+    assert "+21.40 ms (79 % of the change), code: void conv1_wgrad<float, 4>" in text
     assert text.endswith("\nmnist: slower\n")
 
 

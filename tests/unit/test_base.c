@@ -507,6 +507,30 @@ static void a_metrics_name_contains_its_unit(void **state) {
   }
 }
 
+static void a_metrics_value_has_the_unit_of_its_size(void **state) {
+  (void)state;
+  static const struct {
+    const char *key;
+    double value;
+    const char *text; /* NULL: the unit has no format */
+  } cases[] = {{"copy/vector/time_warm_us_median", 21693, "21.69 ms"},
+               {"copy/vector/time_warm_us_median", 0.64, "640.0 ns"},
+               {"train/fp16/epoch_ms_median", 0.5, "0.500 ms"},
+               {"train/fp16/epoch_ms_median", -18400, "-18.40 s"},
+               {"total_s", 2, "2.000 s"},
+               {"gap_ns", 1500, "1.50 µs"},
+               {"peak_memory_bytes", 61.1 * 1048576, "61.1 MiB"},
+               {"peak_memory_bytes", 100, "100 B"},
+               {"test_accuracy_ratio", 0.989, "98.90 %"},
+               {"images_per_s", 5, NULL},
+               {"power_w", 5, NULL}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_quantity_text text = {""};
+    assert_int_equal(rl_metric_text(cases[i].key, cases[i].value, &text), cases[i].text != NULL);
+    assert_string_equal(text.text, cases[i].text != NULL ? cases[i].text : "");
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(printed_fields_decode_to_the_same_values),
                                      cmocka_unit_test(arrays_grow),
@@ -525,6 +549,7 @@ int main(void) {
                                      cmocka_unit_test(a_timed_lock_gives_up_after_its_time),
                                      cmocka_unit_test(instants_are_rfc_3339_timestamps),
                                      cmocka_unit_test(a_metrics_name_contains_its_unit),
+                                     cmocka_unit_test(a_metrics_value_has_the_unit_of_its_size),
                                      cmocka_unit_test(errors_keep_their_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,6 +161,19 @@ static void each_rule_decides_at_its_limit(void **state) {
   }
 }
 
+static void a_reason_has_times_with_the_unit_of_their_size(void **state) {
+  (void)state;
+  double baseline[BLOCKS], current[BLOCKS];
+  fill_blocks(20000, baseline), fill_blocks(20900, current);
+  rl_verdict_blocks run = {baseline, NULL, BLOCKS};
+  rl_verdict_judgement judged = judge_metric((rl_verdict_metric){.key = "relu/vector/time_cold_us_median",
+                                                                 .threshold_ratio = 0.05,
+                                                                 .baseline_runs = &run,
+                                                                 .baseline_run_count = 1,
+                                                                 .current = {current, NULL, BLOCKS}});
+  assert_verdict(&judged, RL_VERDICT_SAME, "20.90 ms, is 4.5 % above the baseline's 20.00 ms");
+}
+
 /* --- what can't be compared --------------------------------------------------------------------------------------------- */
 
 static rl_verdict_metric simple_metric(const rl_verdict_blocks *run, const double *current) {
@@ -373,6 +386,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(an_effect_beyond_the_threshold_needs_confirmation),
                                      cmocka_unit_test(confirming_blocks_are_compared_with_their_own_baseline),
                                      cmocka_unit_test(each_rule_decides_at_its_limit),
+                                     cmocka_unit_test(a_reason_has_times_with_the_unit_of_their_size),
                                      cmocka_unit_test(a_missing_or_other_baseline_is_incomparable),
                                      cmocka_unit_test(the_first_different_condition_is_named),
                                      cmocka_unit_test(dropped_blocks_are_counted_and_can_be_too_many),

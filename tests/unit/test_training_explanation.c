@@ -387,16 +387,16 @@ static void memory_is_compared_by_purpose(void **state) {
   fixture *f = make_pair();
   explain_pair(f);
   assert_string_equal(find_sentence(f, "memory", 0)->text,
-                      "Memory of fp16 beside fp32: weights 6.00 MiB → 7.00 MiB, activations 24.0 MiB → 14.0 MiB.");
+                      "Memory of fp16 beside fp32: weights 6.0 MiB → 7.0 MiB, activations 24.0 MiB → 14.0 MiB.");
   assert_value(find_sentence(f, "memory", 0), "saved_activations", 10 << 20);
   assert_value(find_sentence(f, "memory", 0), "saved_weights", -(1 << 20));
   assert_string_equal(find_sentence(f, "weights", 2)->text,
-                      "FP32 master weights stay beside the FP16 copies: weights and optimizer state take 7.00 MiB, 1.00 MiB more "
+                      "FP32 master weights stay beside the FP16 copies: weights and optimizer state take 7.0 MiB, 1.0 MiB more "
                       "than in fp32. The update (adam) takes 4.00 ms an epoch, in fp32 3.00 ms.");
   f->candidate.run.memory_bytes[1] = f->baseline.run.memory_bytes[1];
   f->candidate.run.memory_bytes[2] = f->baseline.run.memory_bytes[2];
   explain_pair(f);
-  assert_text_contains(find_sentence(f, "weights", 2), "take 6.00 MiB, not more than in fp32.");
+  assert_text_contains(find_sentence(f, "weights", 2), "take 6.0 MiB, not more than in fp32.");
   assert_text_contains(find_sentence(f, "memory", 0), "every purpose needs as much");
   f->candidate.run.memory_bytes[1] = NAN;
   f->candidate.run.memory_reason = "the timing pass is pending";

@@ -1,0 +1,15 @@
+/* Formats numbers with the unit that suits their size, as web/lib/format.js does. The numbers must not be NAN. */
+#ifndef RL_BASE_QUANTITY_H
+#define RL_BASE_QUANTITY_H
+
+typedef struct rl_quantity_text {
+  char text[32];
+} rl_quantity_text;
+
+/* Durations have at least three significant digits: "640.0 ns", "12.50 µs", "263.9 ms", "18.40 s". A duration below 1 ms has the
+ * unit ms only from rl_ms_text. */
+rl_quantity_text rl_us_text(double us);
+rl_quantity_text rl_ms_text(double ms);
+rl_quantity_text rl_bytes_text(double bytes); /* "98.2 MiB" */
+
+#endif
