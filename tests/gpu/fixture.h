@@ -84,7 +84,8 @@ static inline void run_epoch(training *t) {
   assert_true(elapsed.device_ms > 0 && elapsed.host_ms > 0 && elapsed.stream_operations > 0);
 }
 
-/* Adds to engine_cases the engine `wanted_name`, or all engines when it is NULL. */
+/* Adds to engine_cases the engine `wanted_name`, or all engines when it is NULL. The emulator must support every precision of an
+ * engine: otherwise a test of a kernel that does not fit, for example into shared memory, would test only the others. */
 static inline void list_engine_cases(const char *wanted_name) {
   for (const rl_engine *const *each = rl_engines; *each; each++) {
     const bool wanted = strcmp((*each)->description->workload, "mnist_cnn") == 0 &&
@@ -92,8 +93,15 @@ static inline void list_engine_cases(const char *wanted_name) {
     for (int precision = RL_FP32; precision <= RL_FP16 && wanted; precision++) {
       const engine_case candidate = {(*each)->description->name, precision};
       const rl_train_params params = small_training(candidate, 64, 0);
-      if (rl_engine_supports(*each, &params, NULL) == 0 && engine_case_count < MAX_ENGINE_CASES)
+      rl_error err = {0};
+      if (rl_engine_supports(*each, &params, &err) == 0 && engine_case_count < MAX_ENGINE_CASES)
         engine_cases[engine_case_count++] = candidate;
+#ifdef RL_EMULATED
+      else {
+        fprintf(stderr, "the emulator can't run %s in %s: %s\n", candidate.engine, rl_precision_names[precision], err.message);
+        exit(1);
+      }
+#endif
     }
   }
 }
