@@ -45,5 +45,8 @@ def test_every_rate_is_measured_or_has_a_reason(worker):
 
 def test_ceilings_can_be_measured_again(worker):
     first, second = (measurements(worker.execute("ceilings", {"samples": 1})) for _ in range(2))
+    # A reason for throttling is stored only for the readings in which it held.
+    first, second = ({name: value for name, value in values.items() if not name.startswith("throttled_by_")}
+                     for values in (first, second))
     assert first.keys() == second.keys()
     assert {name for name in first if first[name] is None} == {name for name in second if second[name] is None}
