@@ -16,7 +16,7 @@ STEPS = [
          "every version, data type and build (fatbin or NVRTC) of the Lomb-Scargle periodogram",
          uses_counters=True),  # the first pass takes longer while another GPU uses counters
     Step("rules", checks.rules, 12, 120, "every rule on a kernel that triggers it and on one that does not", uses_counters=True),
-    Step("tests", checks.tests, 60, 400, "the GPU tests of CTest, one after another", uses_counters=True),
+    Step("tests", checks.tests, 220, 400, "the GPU tests of CTest, one after another", uses_counters=True),
     Step("numerics", checks.numerics, 40, 300, "GPU tests without time measurements, for each engine", shares_gpu=True),
     Step("accuracy", pytorch.accuracy, 100, 400, "our and PyTorch's accuracy after 1, 5 and 10 epochs, by seed", shares_gpu=True),
     Step("sanitizer", checks.sanitizer, 130, 300, "compute-sanitizer: memcheck, racecheck, synccheck", shares_gpu=True),
@@ -24,7 +24,7 @@ STEPS = [
          shares_gpu=True),
     Step("baselines", pytorch.baselines, 300, 400, "epochs of PyTorch: eager, CUDA graph, compiled CUDA graph"),
     Step("speed", reports.speed, 60, 200, "duration of our reports, from POST until stored, and of ncu's", uses_counters=True),
-    Step("posted", reports.posted, 90, 200, "duration of jobs with posted kernels, from POST until stored", uses_counters=True),
+    Step("posted", reports.posted, 110, 200, "duration of jobs with posted kernels, from POST until stored", uses_counters=True),
     Step("agreement", checks.agreement, 300, 450, "our counters compared with ncu's, by metric", uses_counters=True),
     Step("bandwidth", kernels.bandwidth, 62, 240,
          "bandwidth of every kernel operator relative to the fastest copy; small sizes with cold and warm caches"),
