@@ -237,7 +237,7 @@ static void end_spares(rl_device_runner *runner) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++) {
     if (worker->process.pid == 0 || worker->last_job_id != 0) continue;
-    rl_log(RL_LOG_INFO, "%s: ended the spare %s worker", worker->device, worker->role);
+    rl_log(RL_LOG_INFO, "%s: ended the spare %s", worker->device, rl_worker_name(worker));
     rl_worker_end(worker, EXIT_WAIT_MS, exit_status);
   }
   runner->needs_spares = false;
@@ -258,7 +258,8 @@ static void end_failed_spare(rl_device_runner *runner, rl_worker *worker, const 
   char exit_status[RL_EXIT_STATUS_SIZE];
   rl_worker_end(worker, 0, exit_status);
   double_restart_pause(&runner->spare_pauses[worker - runner->workers]);
-  rl_log(RL_LOG_WARNING, "%s: the %s worker that was started ahead was ended: %s", worker->device, worker->role, reason->message);
+  rl_log(RL_LOG_WARNING, "%s: the %s that was started ahead was ended: %s", worker->device, rl_worker_name(worker),
+         reason->message);
 }
 
 /* Lets the started spare workers open the device, each after the HELLO of the previous one, because a worker can't measure the
@@ -383,8 +384,8 @@ static void retire_worker(rl_device_runner *runner, rl_attempt *attempt, rl_atte
   runner->state.restarts++;
   pthread_mutex_unlock(&runner->mutex);
   if (exited_by_itself) /* the exit status is more precise than the closed pipe */
-    rl_fail(&attempt->error, RL_WIRE, RL_WIRE_CLOSED, "the %s worker %s", attempt->worker->role, exit_status);
-  else rl_wrap(&attempt->error, "the %s worker was ended", attempt->worker->role);
+    rl_fail(&attempt->error, RL_WIRE, RL_WIRE_CLOSED, "the %s %s", rl_worker_name(attempt->worker), exit_status);
+  else rl_wrap(&attempt->error, "the %s was ended", rl_worker_name(attempt->worker));
   rl_log(RL_LOG_WARNING, "job %lld, %s pass of %s on %s: %s", (long long)attempt->claim->job_id,
          rl_pass_names[attempt->claim->pass], attempt->claim->run.variant, runner->state.id, attempt->error.message);
 }

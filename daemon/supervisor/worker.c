@@ -24,6 +24,11 @@ static int find_program(const rl_worker *worker, char path[2 * RL_PATH_SIZE], rl
   return 0;
 }
 
+const char *rl_worker_name(const rl_worker *worker) {
+  if (strcmp(worker->role, "unprofiled") == 0) return "unprofiled worker";
+  return strcmp(worker->role, "profiled") == 0 ? "profiled worker" : "worker";
+}
+
 /* Starts the process. waits: the process opens the device only after an OPEN frame. */
 static int start(rl_worker *worker, int inherited_fd, bool waits, rl_error *err) {
   const rl_config *config = worker->config;
@@ -42,7 +47,7 @@ static int start(rl_worker *worker, int inherited_fd, bool waits, rl_error *err)
   worker->waits_for_open = waits;
   worker->reader = rl_frame_reader_new(worker->process.output);
   if (worker->reader == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_MEMORY_LIMIT, "no memory for a worker's frames");
-  rl_log(RL_LOG_INFO, "%s: started the %s worker%s%s, process %d", worker->device, worker->role,
+  rl_log(RL_LOG_INFO, "%s: started the %s%s%s, process %d", worker->device, rl_worker_name(worker),
          worker->build[0] != '\0' ? " of build " : "", worker->build, (int)worker->process.pid);
   return 0;
 }
@@ -74,7 +79,7 @@ void rl_worker_verify_idle(rl_worker *worker) {
   if (!worker->is_ready) return;
   if (rl_frame_read(worker->reader, 0, &frame, &err) < 0 && err.domain == RL_WIRE && err.code == RL_WIRE_TIMEOUT) return;
   rl_worker_end(worker, UNEXPECTED_FRAME_GRACE_MS, exit_status);
-  rl_log(RL_LOG_WARNING, "%s: the idle %s worker %s", worker->device, worker->role, exit_status);
+  rl_log(RL_LOG_WARNING, "%s: the idle %s %s", worker->device, rl_worker_name(worker), exit_status);
 }
 
 static bool confirm_release(rl_worker *worker) {
@@ -91,7 +96,7 @@ void rl_worker_release(rl_worker *worker) {
   worker->may_hold_device = false;
   if (confirm_release(worker)) return;
   rl_worker_end(worker, 0, exit_status);
-  rl_log(RL_LOG_WARNING, "%s: the %s worker did not release the device: it %s", worker->device, worker->role, exit_status);
+  rl_log(RL_LOG_WARNING, "%s: the %s did not release the device: it %s", worker->device, rl_worker_name(worker), exit_status);
 }
 
 bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id) {
@@ -103,7 +108,7 @@ void rl_worker_start_ahead(rl_worker *worker) {
   rl_error err;
   if (start(worker, -1, true, &err) >= 0) return;
   rl_worker_end(worker, 0, exit_status);
-  rl_log(RL_LOG_WARNING, "%s: can't start the %s worker ahead of its next job: %s", worker->device, worker->role, err.message);
+  rl_log(RL_LOG_WARNING, "%s: can't start the %s ahead of its next job: %s", worker->device, rl_worker_name(worker), err.message);
 }
 
 void rl_worker_kill(rl_worker *worker) {

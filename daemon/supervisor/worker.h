@@ -29,6 +29,8 @@ typedef struct rl_worker {
   char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines]; /* copied from the last HELLO */
 } rl_worker;
 
+/* Returns the worker's name in messages: "profiled worker", or "worker" if it executes all passes. */
+const char *rl_worker_name(const rl_worker *worker);
 /* Starts the process, whose first frame must be HELLO. inherited_fd: a descriptor that the process inherits as
  * RL_INHERITED_DESCRIPTOR; -1: none. Call rl_worker_end even after a failure. Fails with RL_ERRNO or RL_WIRE. */
 int rl_worker_start(rl_worker *worker, int inherited_fd, rl_error *err);

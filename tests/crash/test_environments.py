@@ -49,7 +49,7 @@ def test_a_second_death_fails_the_job(start):
     kill_worker_of(daemon, number, except_pids=(first,))
     ended_job = daemon.wait_for(number)
     assert ended_job["state"] == "failed"
-    assert "SIGKILL" in ended_job["problem"]["message"]
+    assert "the worker was killed by SIGKILL" in ended_job["problem"]["message"], ended_job["problem"]
     daemon.run()
     assert_sound(daemon)
 
