@@ -127,7 +127,7 @@ function formatDifference(row) {
   const { difference, unit } = row;
   if (difference === null) return null;
   if (unit === '%' || unit === 'ratio') return format.percentagePoints(unit === '%' ? difference / 100 : difference);
-  return `${difference > 0 ? '+' : ''}${format.rowValue(row, difference)}`.replace(/^-/, '−');
+  return format.signed((value) => format.rowValue(row, value))(difference);
 }
 const numberColumn = (label, textOf) =>
   ({ label, number: true, cell: (row) => numberCell(textOf(row), row.reason ?? 'A is 0') });

@@ -25,15 +25,15 @@ const verdictColumns = [
   { label: 'Interval', number: true, cell: (row) =>
     numberCell(row.interval_ratio?.some((bound) => bound !== null) ? intervalText(row.interval_ratio) : null, row.reason) },
   { label: 'Threshold', number: true, cell: (row) => numberCell(format.percent(row.threshold_ratio)) },
-  { label: 'History', number: true, cell: (row) => numberCell(format.percent(row.history_limit_ratio), 'too few blocks') },
+  { label: 'History limit', number: true, cell: (row) => numberCell(format.percent(row.history_limit_ratio), 'too few blocks') },
 ];
 
 const causeColumns = [
   { label: 'Metric', cell: (cause) => createElement('th', { scope: 'row' }, cause.metric) },
   { label: 'Class', cell: (cause) => createElement('td', {}, createElement('span', { class: 'tag' }, cause.class)) },
   { label: 'Where', cell: (cause) => createElement('td', { class: 'name', title: cause.subject }, cause.subject ?? '') },
-  { label: 'Difference', number: true, cell: (cause) => numberCell(format.us(cause.difference_us), 'not known') },
-  { label: 'Share', number: true, cell: (cause) => numberCell(format.percent(cause.share_ratio), 'not known') },
+  { label: 'Difference', number: true, cell: (cause) => numberCell(format.signed(format.us)(cause.difference_us), 'not known') },
+  { label: 'Of the change', number: true, cell: (cause) => numberCell(format.percent(cause.share_ratio), 'not known') },
   { label: 'Explanation', cell: (cause) => createElement('td', { class: 'words' }, cause.text) },
 ];
 

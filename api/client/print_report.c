@@ -418,10 +418,12 @@ static void print_ratios(FILE *out, const cJSON *pair) {
 }
 
 void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
+  const char *reason = rl_json_text(comparison, "comparison_reason");
   const cJSON *pair;
   rl_print_report_run(out, "A ", rl_json_at(comparison, "a"));
   rl_print_report_run(out, "B ", rl_json_at(comparison, "b"));
   print_ratios(out, rl_json_at(comparison, "comparison"));
+  if (reason[0] != '\0') fprintf(out, "— no numbers: %s\n", reason);
   if (cJSON_GetArraySize(rl_json_at(comparison, "kernels")) == 0)
     fputs("— neither run has a counters pass, so there are no kernels to compare\n", out);
   cJSON_ArrayForEach (pair, rl_json_at(comparison, "kernels")) print_pair(out, pair);

@@ -410,6 +410,11 @@ def test_a_report_without_counters_has_the_reason(daemon, finished):
     assert "cold cache" not in out
 
 
+def test_compare_says_why_runs_have_no_numbers_in_common(daemon, profiled, finished):
+    out, _ = ctl("compare", str(finished["results"]["runs"][0]["run"]), str(profiled["a"]), url=daemon.url)
+    assert "\n— no numbers: the runs are of different workloads\n" in out
+
+
 def test_compare_prints_both_runs(daemon, profiled):
     a, b = str(profiled["a"]), str(profiled["b"])
     out, _ = ctl("compare", a, b, url=daemon.url)

@@ -19,6 +19,12 @@ test('the suffix of a name selects the unit', () => {
   for (const [name, value, text] of cases) assert.equal(show.metricValue(name, value), text, name);
 });
 
+test('signed numbers have a plus or a minus sign', () => {
+  for (const [value, text] of [[2530, '+2.53 ms'], [-287.8, '−287.8 µs'], [0, '0 µs'], [null, null]])
+    assert.equal(show.signed(show.us)(value), text);
+  assert.deepEqual([-0.2467, 1.6, 0, 1e-6].map(show.percent), ['−24.67 %', '160.00 %', '0.00 %', '< 0.01 %']);
+});
+
 test('the value of a row is formatted by its unit', () => {
   const cases = [
     ['cycle/inst', 23.43, '23.43 cycles/inst'], ['sample', 12, '12 samples'], ['sample', 1, '1 sample'],

@@ -52,6 +52,7 @@ test('the comparison is explained in the sentences of the API', async () => {
     sentences.map(({ topic }) => topic));
   const shown = await page.locator('#explanation').innerText();
   for (const { text, reason } of sentences) assert.ok(shown.includes(text ?? reason), `${text ?? reason} is not in ${shown}`);
+  assert.equal(await page.locator('#explanation .shown-by').count(), 0, 'references without a report are not shown');
   await page.close();
 });
 

@@ -15,7 +15,7 @@ function kernelReference({ run, launch, phase, kernel, note, time_ms: time }) {
 
 const sentenceItem = ({ topic, text, reason, links }) => createElement('li', { 'data-topic': topic },
   createElement('strong', {}, titles[topic]), ` ${text ?? `— ${reason}`}`,
-  ...links.length > 0 ? [createElement('span', { class: 'quiet shown-by' }, 'See ',
+  ...links.some(({ kernel }) => kernel !== null) ? [createElement('span', { class: 'quiet shown-by' }, 'See ',
     ...links.flatMap((link, i) => (i > 0 ? [', ', kernelReference(link)] : [kernelReference(link)])))] : []);
 
 /** Draws the explanations. pairs: the API's comparisons of two runs each; only those of training jobs have explanations. The

@@ -27,9 +27,13 @@ export const us = formatOrNull((value) => {
   if (Math.abs(value) >= 1000) return ms(value / 1000);
   return Math.abs(value) >= 1 || value === 0 ? `${threeDigits(value)} µs` : `${threeDigits(value * 1000)} ns`;
 });
+/** Returns a formatter with a sign: signed(us)(-640) is "−640.0 µs". */
+export const signed = (formatValue) =>
+  formatOrNull((value) => `${value > 0 ? '+' : value < 0 ? '−' : ''}${formatValue(Math.abs(value))}`);
 /** Formats an interval of times in ns by its duration and start. */
 export const interval = (from, to) => `${us((to - from) / 1e3)}, starting at ${us(from / 1e3)}`;
-export const percent = formatOrNull((ratio) => (ratio > 0 && ratio < 5e-5 ? '< 0.01 %' : `${(ratio * 100).toFixed(2)} %`));
+export const percent = formatOrNull((ratio) => (ratio > 0 && ratio < 5e-5 ? '< 0.01 %'
+  : `${ratio < 0 ? '−' : ''}${Math.abs(ratio * 100).toFixed(2)} %`));
 export const percentagePoints = formatOrNull((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(2)} pt`);
 export const factor = formatOrNull((ratio) => `${ratio.toFixed(2)}×`);
 export const quotient = formatOrNull((value) => value.toFixed(2));

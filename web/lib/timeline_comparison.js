@@ -8,7 +8,7 @@ const MAX_ROWS = 24;
 const timeColumns = [['A', 'n'], ['B', 'n'], ['Difference', 'n']];
 
 const time = (ns) => format.us(ns / 1000);
-const signedTime = (ns) => `${ns > 0 ? '+' : ns < 0 ? '−' : ''}${time(Math.abs(ns))}`;
+const signedTime = format.signed(time);
 const timeCells = (item) => [time(item.a_ns), time(item.b_ns), signedTime(item.difference_ns)].map((text) => numberCell(text));
 
 const table = (columns, rows) => [headOf(columns), createElement('tbody', {}, ...rows)];
@@ -28,8 +28,9 @@ function drawRows({ rows, rest }) {
   const listed = rows.filter((item) => item.change !== 'same').slice(0, MAX_ROWS);
   const sumOf = (side) => rest[side] + rows.filter((item) => !listed.includes(item)).reduce((sum, item) => sum + item[side], 0);
   const others = { a_ns: sumOf('a_ns'), b_ns: sumOf('b_ns'), difference_ns: sumOf('difference_ns') };
+  const otherRows = others.a_ns > 0 || others.b_ns > 0 ? [nameRow('all others', others, createElement('td'))] : [];
   byId('time-differences').replaceChildren(...table([['Operation or idle time'], ...timeColumns, ['Change']],
-    [...listed.map(differenceRow), nameRow('all others', others, createElement('td'))]));
+    [...listed.map(differenceRow), ...otherRows]));
 }
 
 const describe = ({ a, b }) => [['A', a], ['B', b]].filter(([, run]) => run.incomplete_reason)
