@@ -59,7 +59,7 @@ function drawHead(job) {
       ? {
           title: job.state === 'failed' ? 'The job failed' : 'Problem',
           message: job.problem.message,
-          detail: job.problem.code === 0 ? job.problem.domain : `${job.problem.domain} error ${job.problem.code}`,
+          detail: job.problem.code === 0 ? null : `${job.problem.domain} error ${job.problem.code}`,
         }
       : null,
   );

@@ -57,7 +57,8 @@ static char *format_quantity(char *cell, double value, const char *unit) {
 }
 
 static char *format_change(char *cell, double ratio) {
-  snprintf(cell, RL_CELL_SIZE, isnan(ratio) ? "—" : "%+.1f %%", ratio * 100);
+  const double percent = fabs(ratio) < 0.0005 ? 0 : ratio * 100; /* not "-0.0 %" */
+  snprintf(cell, RL_CELL_SIZE, isnan(ratio) ? "—" : "%+.1f %%", percent);
   return cell;
 }
 

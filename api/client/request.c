@@ -39,7 +39,7 @@ static const option_field options[] = {
     {"--cluster", "cluster", NUMBER_LIST, "X,Y,Z", "blocks of a thread block cluster"},
     {"--cooperative", "cooperative", BOOLEAN, "true|false", "cooperative launch; default: false"},
     {"--dynamic-shared-bytes", "dynamic_shared_bytes", NUMBER, "N", "dynamic shared memory of a block"},
-    {"--arguments", "arguments", ARGUMENTS, "ARG,…", "fp32[N] fp32[N]=uniform int32=N, or the API's JSON"},
+    {"--arguments", "arguments", ARGUMENTS, "ARG,…", "such as fp32[N],fp32[N]=uniform,int32=N; or the API's JSON"},
     {"--options", "options", TEXT_LIST, "-lineinfo,…", "compiler options"},
     {"--variants", "variants", JSON, "JSON|FILE", "[{},{\"fast_math\":true}], [\"best\"]: one run each"},
     {"--model", "model", SIZES, "bytes=N,…", "compulsory bytes and operations"},

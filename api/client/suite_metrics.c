@@ -40,7 +40,7 @@ char *rl_metric_format_interval(char *cell, const cJSON *verdict) {
   for (int i = 0; i < 2; i++) {
     const double percent = rl_json_number(cJSON_GetArrayItem(interval, i), "") * 100;
     if (isnan(percent)) snprintf(ends[i], sizeof ends[i], "?");
-    else snprintf(ends[i], sizeof ends[i], fabs(percent) < 999.95 ? "%+.1f" : "%+.0f", percent);
+    else snprintf(ends[i], sizeof ends[i], fabs(percent) < 99.95 ? "%+.1f" : "%+.0f", percent);
   }
   snprintf(cell, RL_CELL_SIZE, "[%.24s, %.24s]", ends[0], ends[1]);
   return cell;

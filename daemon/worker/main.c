@@ -180,7 +180,9 @@ static void on_stage(void *context, const char *stage) {
 static rl_failure make_failure(const rl_error *why) {
   rl_failure failure = {.code = why->code, .has_executed_source = rl_source_has_executed()};
   snprintf(failure.domain, sizeof failure.domain, "%s", rl_domain_name(why->domain));
-  snprintf(failure.message, sizeof failure.message, "%s%s%s", why->json_pointer, why->json_pointer[0] ? " " : "", why->message);
+  const int message_bytes = (int)(sizeof failure.message - strlen(why->json_pointer) - sizeof " (at )");
+  if (why->json_pointer[0] == '\0') snprintf(failure.message, sizeof failure.message, "%s", why->message);
+  else snprintf(failure.message, sizeof failure.message, "%.*s (at %s)", message_bytes, why->message, why->json_pointer);
   return failure;
 }
 

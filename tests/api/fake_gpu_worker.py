@@ -146,7 +146,7 @@ def serve():
             entry = source["entry"] if request["workload"] == "source" else "none"
             if entry == "broken":
                 send("LOG", "code.cu(3): error: identifier \"x\" is undefined\n\n1 error\n")
-                fail("input", 0, "/code code.cu(3): error: identifier \"x\" is undefined")
+                fail("input", 0, "code.cu(3): error: identifier \"x\" is undefined (at /code)")
                 continue
             has_executed_source |= request["workload"] == "source"
             if entry == "faulty":

@@ -59,7 +59,7 @@ def insert(state):
     run, whose kernel has 10,000 instructions}."""
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
     failed = insert_posted_job(rows, "1" * 64, {"code": CODE}, state="failed", problem_domain="input", problem_code=0,
-                               problem_message="/code code.cu(4): error: expected an expression")
+                               problem_message="code.cu(4): error: expected an expression (at /code)")
     for ordinal, variant in enumerate(("default", "fast_math")):
         rows.insert("runs", job_id=failed, ordinal=ordinal, workload="source", variant=variant, params="{}",
                     nondefault_params="{}", log=LOG)

@@ -153,6 +153,12 @@ def test_the_table_prints_a_reason_of_several_metrics_once():
     assert table.count("The clocks fell.") == 1
 
 
+def test_the_table_prints_a_large_interval_completely():
+    run = {**RECORDED, "verdicts": [make_metric("tile/default/time_cold_us_median", "slower", 1.266, interval_ratio=[1.26, 1.272],
+                                                causes=[])]}
+    assert "[+126, +127] slower" in write("table", run)
+
+
 def test_a_cause_says_how_much_of_the_change_it_explains():
     causes = [
         {"class": "code", "subject": "conv1", "difference_us": -10040.2, "share_ratio": 1.6027, "text": "conv1 takes less."},

@@ -682,8 +682,8 @@ def test_hostile_posts_end_as_expected(state, message, may_complete, words, hold
 
 
 @pytest.mark.parametrize(("state", "message", "name"), [
-    ("completed", "", "completed"), ("failed", "/block a block has 1024 threads", "failed: /block"),
-    ("failed", "/code code.cu(3): error: expected a ;", "failed: not compiled"),
+    ("completed", "", "completed"), ("failed", "a block has 1024 threads (at /block)", "failed: /block"),
+    ("failed", "code.cu(3): error: expected a ; (at /code)", "failed: not compiled"),
     ("refused", "/grid/0 must be at least 1", "refused: /grid/0"),
     ("failed", "running: an illegal memory access was encountered", "failed: illegal address"),
     ("failed", "the job exceeded its deadline; its worker was killed", "failed: deadline")])

@@ -25,6 +25,11 @@ test('signed numbers have a plus or a minus sign', () => {
   assert.deepEqual([-0.2467, 1.6, 0, 1e-6].map(show.percent), ['−24.67 %', '160.00 %', '0.00 %', '< 0.01 %']);
 });
 
+test('a change that is rounded to zero has no minus sign', () => {
+  assert.deepEqual([-0.0004, -0.0006, 0].map(show.relativeChange), ['+0.0 %', '−0.1 %', '+0.0 %']);
+  assert.deepEqual([-0.00004, -0.00006].map(show.percentagePoints), ['+0.00 pt', '−0.01 pt']);
+});
+
 test('the value of a row is formatted by its unit', () => {
   const cases = [
     ['cycle/inst', 23.43, '23.43 cycles/inst'], ['sample', 12, '12 samples'], ['sample', 1, '1 sample'],

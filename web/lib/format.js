@@ -34,7 +34,7 @@ export const signed = (formatValue) =>
 export const interval = (from, to) => `${us((to - from) / 1e3)}, starting at ${us(from / 1e3)}`;
 export const percent = formatOrNull((ratio) => (ratio > 0 && ratio < 5e-5 ? '< 0.01 %'
   : `${ratio < 0 ? '−' : ''}${Math.abs(ratio * 100).toFixed(2)} %`));
-export const percentagePoints = formatOrNull((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(2)} pt`);
+export const percentagePoints = formatOrNull((ratio) => `${ratio <= -0.00005 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(2)} pt`);
 export const factor = formatOrNull((ratio) => `${ratio.toFixed(2)}×`);
 export const quotient = formatOrNull((value) => value.toFixed(2));
 export const loss = formatOrNull((value) => value.toFixed(4));
@@ -98,7 +98,7 @@ export const quantity = (value, unit) => (unitByName.get(unit)?.format ?? withUn
 /** Formats the value of a report's row. value: another value of the same row, as in a comparison. */
 export const rowValue = (row, value = row.value) => quantity(value, row.unit);
 
-export const relativeChange = formatOrNull((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(1)} %`);
+export const relativeChange = formatOrNull((ratio) => `${ratio <= -0.0005 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(1)} %`);
 
 /** Formats a kernel's type and sizes, or the batch size of training. Accepts a job or a run's parameters. */
 export const parameters = ({ dtype, shape: sizes, batch_size: batch }) => [dtype,

@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import random
+import re
 import shutil
 import statistics
 import struct
@@ -244,8 +245,8 @@ def end_of(state, message):
     """Returns a name for the end of a post: its state, and the reason if it did not complete."""
     if state == "completed":
         return state
-    first_word = message.split(" ", 1)[0]
-    reason = next((name for words, name in ENDS if words in message), first_word if first_word.startswith("/") else message[:60])
+    pointer = re.search(r"^/\S+|(?<=\(at )/\S+(?=\)$)", message)  # of a refused request, or of a job that failed
+    reason = next((name for words, name in ENDS if words in message), pointer[0] if pointer else message[:60])
     return f"{state}: {reason}"
 
 
