@@ -248,7 +248,7 @@ static rl_kernel_verdict verdict_of_tail(const rl_metric_values *values, double 
 
 /* A reason why warps wait, with its share of the time between two instructions of a warp. */
 typedef struct warp_stall {
-  const char *title; /* title of the rule about this reason; NULL: no reason is known */
+  const rl_rule *rule; /* about this reason; NULL: no reason is known */
   double pct;
 } warp_stall;
 
@@ -260,7 +260,7 @@ static warp_stall longest_stall(const rl_metric_values *values) {
   for (const rl_rule *rule = rl_rules_scheduling; rule->id != NULL; rule++) {
     if (strncmp(rule->id, "stall_", 6) != 0 || strcmp(rule->id, "stall_not_selected") == 0) continue;
     const double pct = 100 * rl_metric_values_get(values, rule->inputs[0].metric) / latency;
-    if (pct > longest.pct) longest = (warp_stall){rule->title, pct};
+    if (pct > longest.pct) longest = (warp_stall){rule, pct};
   }
   return longest;
 }
@@ -268,13 +268,23 @@ static warp_stall longest_stall(const rl_metric_values *values) {
 /* Limits a percentage below the threshold to one that is not printed as the threshold: 59.97 to 59.9. */
 static double below_busy(double pct) { return fmin(pct, RL_BUSY_PCT - 0.1); }
 
+/* Returns whether further warps have work while a warp waits. They also wait if a queue is full, and at the barriers of their own
+ * block. */
+static bool is_hidden_by_warps(const rl_rule *stall) {
+  static const char *const rules[] = {"stall_long_scoreboard", "stall_short_scoreboard", "stall_wait", "stall_branch_resolving",
+                                      "stall_imc_miss"};
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+    if (strcmp(stall->id, rules[i]) == 0) return true;
+  return false;
+}
+
 static const char *advice_on_latency(const rl_metric_values *values, const warp_stall *stall) {
   enum { NEARLY_FULL_PCT = 80 }; /* with fewer occupied warp slots, further warps can hide latencies */
-  if (!stall->title) return "Collect section WarpStateStats: it shows the longest warp stall.";
+  if (!stall->rule) return "Collect section WarpStateStats: it shows the longest warp stall.";
   const double used_sm_ratio = 1 - unused_sm_pct(values) / 100; /* the metric counts only the slots of active multiprocessors */
-  return rl_metric_values_get(values, OCCUPIED_WARP_SLOTS) * used_sm_ratio >= NEARLY_FULL_PCT
-             ? "Shorten this stall, or overlap it with more independent work per thread: the warp slots are nearly full."
-             : "Overlap this stall with more warps, or more independent work per thread.";
+  if (is_hidden_by_warps(stall->rule) && !(rl_metric_values_get(values, OCCUPIED_WARP_SLOTS) * used_sm_ratio >= NEARLY_FULL_PCT))
+    return "Overlap this stall with more warps, or more independent work per thread.";
+  return strchr(stall->rule->message, '|') + 1; /* the advice of the rule */
 }
 
 static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
@@ -287,9 +297,11 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
                "Bound by latency: memory (%.1f %%) and compute (%.1f %%) stay below " RL_TEXT(
                    RL_BUSY_PCT) " %%, and %.1f %% of the issue slots are used.",
                below_busy(rl_metric_values_get(values, MEMORY)), below_busy(rl_metric_values_get(values, COMPUTE)), issue_pct);
-  if (stall.title && length < (int)sizeof v.message)
+  if (stall.rule && length < (int)sizeof v.message) {
+    const char *title = stall.rule->title;
     snprintf(v.message + length, sizeof v.message - (size_t)length, " Longest stall: %s, %.0f %% of a warp's time.",
-             strncmp(stall.title, "Stall ", 6) == 0 ? stall.title + 6 : stall.title, stall.pct);
+             strncmp(title, "Stall ", 6) == 0 ? title + 6 : title, stall.pct);
+  }
   return v;
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "analyze/kernel_verdict.h"
+#include "analyze/rules_tables.h"
 #include "model/catalogue.h"
 
 typedef struct alias {
@@ -203,14 +204,37 @@ static void the_verdict_on_latency_names_the_longest_stall(void **state) {
   }
 }
 
-static void more_warps_are_advised_only_while_warp_slots_are_empty(void **state) {
+/* Further warps hide a latency while warp slots are empty. Otherwise, and for stalls that they do not hide, the advice is that of
+ * the rule about the stall. */
+static void more_warps_are_advised_only_if_they_hide_the_stall(void **state) {
   (void)state;
-  assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=79.9").advice, "with more warps"));
-  assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12").advice, "with more warps"));
-  assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=80").advice, "slots are nearly full"));
-  assert_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=80").advice, "with more warps"));
-  assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=99 blocks=132 sms=132").advice, "nearly full"));
-  assert_non_null(strstr(make_verdict(IDLE "between=20 scoreboard=12 warps=99 blocks=80 sms=132").advice, "with more warps"));
+  static const char more_warps[] = "Overlap this stall with more warps, or more independent work per thread.",
+                    about_loads[] =
+                        "Load earlier and more at once (unroll, wider loads, asynchronous copies), keep reused data in "
+                        "registers or shared memory, and coalesce accesses.",
+                    about_barriers[] =
+                        "Balance the work between barriers, use smaller blocks or fewer barriers, or synchronise "
+                        "only the warps that share data.";
+  static const struct {
+    const char *metrics, *advice;
+  } stalls[] = {{IDLE "between=20 scoreboard=12 warps=79.9", more_warps},
+                {IDLE "between=20 scoreboard=12", more_warps},
+                {IDLE "between=20 scoreboard=12 warps=80", about_loads},
+                {IDLE "between=20 scoreboard=12 warps=99 blocks=132 sms=132", about_loads},
+                {IDLE "between=20 scoreboard=12 warps=99 blocks=80 sms=132", more_warps},
+                {IDLE "between=20 barrier=12 warps=20", about_barriers},
+                {IDLE "between=20 barrier=12 scoreboard=12.1 warps=20", more_warps}};
+  for (size_t i = 0; i < sizeof stalls / sizeof *stalls; i++)
+    assert_string_equal(make_verdict(stalls[i].metrics).advice, stalls[i].advice);
+}
+
+static void every_rule_about_a_stall_has_advice(void **state) {
+  (void)state;
+  for (const rl_rule *rule = rl_rules_scheduling; rule->id != NULL; rule++) {
+    if (strncmp(rule->id, "stall_", 6) != 0 || strcmp(rule->id, "stall_not_selected") == 0) continue;
+    const char *advice = strchr(rule->message, '|');
+    assert_true(advice && advice[1] != '\0' && !strchr(advice, '{'));
+  }
 }
 
 static bool is_collected(const char *metric) { return rl_raw_metric_find(metric) != NULL; }
@@ -229,7 +253,8 @@ int main(void) {
       cmocka_unit_test(a_missing_metric_is_named_with_its_reason),
       cmocka_unit_test(a_percentage_below_the_threshold_is_not_printed_as_the_threshold),
       cmocka_unit_test(the_verdict_on_latency_names_the_longest_stall),
-      cmocka_unit_test(more_warps_are_advised_only_while_warp_slots_are_empty),
+      cmocka_unit_test(more_warps_are_advised_only_if_they_hide_the_stall),
+      cmocka_unit_test(every_rule_about_a_stall_has_advice),
       cmocka_unit_test(the_metrics_of_verdicts_are_collected),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
