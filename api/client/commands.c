@@ -49,6 +49,7 @@ static const rl_cli_option *compare_options(void) {
   static const rl_cli_option options[] = {
       {"--kernel", "N", "only this kernel of the first run"},
       {"--kernel-b", "N", "only this kernel of the second run; with --kernel compares these two kernels"},
+      {"--all", "", "all tables of numbers"},
       {0}};
   return options;
 }

@@ -29,8 +29,9 @@ void rl_print_report_summary(FILE *out, const cJSON *report, const cJSON *timeli
 void rl_print_timeline_findings(FILE *out, const cJSON *timeline);
 /* Prints GET /compare/timeline: the time classes and the rows that differ, or which run has no trace. */
 void rl_print_timeline_comparison(FILE *out, const cJSON *comparison);
-/* Prints GET /compare: two runs side by side. */
-void rl_print_run_comparison(FILE *out, const cJSON *comparison);
+/* Prints GET /compare: two runs side by side. reports: GET /runs/{id}/report?detail=verdicts of each run. all: prints the header
+ * of every section, not only of the first. */
+void rl_print_run_comparison(FILE *out, const cJSON *comparison, const cJSON *const reports[2], bool all);
 /* Prints a suite run: a row for each metric, the reasons and causes of metrics that changed or could not be judged, and the
  * verdict. */
 void rl_print_suite_run(FILE *out, const cJSON *run);

@@ -384,7 +384,18 @@ static const char *describe_code(const cJSON *same) {
   return "it is unknown whether the machine code differs";
 }
 
-static void print_pair(FILE *out, const cJSON *pair) {
+/* Prints what bounds the kernel of one side. kernel: its object in the comparison. */
+static void print_verdict(FILE *out, const char *side, const cJSON *kernel, const cJSON *report) {
+  const cJSON *reported;
+  char line[512];
+  cJSON_ArrayForEach (reported, rl_json_at(report, "kernels"))
+    if (rl_json_number(reported, "ordinal") == rl_json_number(kernel, "ordinal")) {
+      snprintf(line, sizeof line, "%s: %s", side, rl_json_text(reported, "verdict.message"));
+      rl_print_wrapped(out, 0, line);
+    }
+}
+
+static void print_pair(FILE *out, const cJSON *pair, const cJSON *const reports[2], bool all) {
   const cJSON *section, *a = rl_json_at(pair, "a"), *b = rl_json_at(pair, "b");
   const bool is_in_both_runs = cJSON_IsObject(a) && cJSON_IsObject(b);
   fputc('\n', out);
@@ -393,9 +404,13 @@ static void print_pair(FILE *out, const cJSON *pair) {
     fprintf(out, "\nonly in %s\n", cJSON_IsObject(a) ? "A" : "B");
     return;
   }
-  fprintf(out, "\n%s\n\n", describe_code(rl_json_at(pair, "same_code")));
+  fputc('\n', out);
+  print_verdict(out, "A", a, reports[0]);
+  print_verdict(out, "B", b, reports[1]);
+  fprintf(out, "%s\n\n", describe_code(rl_json_at(pair, "same_code")));
   print_finding_changes(out, pair);
-  cJSON_ArrayForEach (section, rl_json_at(pair, "sections")) print_section(out, section, false, print_difference);
+  cJSON_ArrayForEach (section, rl_json_at(pair, "sections"))
+    if (all || section == rl_json_at(pair, "sections")->child) print_section(out, section, false, print_difference);
 }
 
 /* Prints the ratios and differences of the two runs that the comparison contains. */
@@ -418,7 +433,7 @@ static void print_ratios(FILE *out, const cJSON *pair) {
   }
 }
 
-void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
+void rl_print_run_comparison(FILE *out, const cJSON *comparison, const cJSON *const reports[2], bool all) {
   const char *reason = rl_json_text(comparison, "comparison_reason");
   const cJSON *pair;
   rl_print_report_run(out, "A ", rl_json_at(comparison, "a"));
@@ -427,7 +442,7 @@ void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
   if (reason[0] != '\0') fprintf(out, "— no numbers: %s\n", reason);
   if (cJSON_GetArraySize(rl_json_at(comparison, "kernels")) == 0)
     fputs("— neither run has a counters pass, so there are no kernels to compare\n", out);
-  cJSON_ArrayForEach (pair, rl_json_at(comparison, "kernels")) print_pair(out, pair);
+  cJSON_ArrayForEach (pair, rl_json_at(comparison, "kernels")) print_pair(out, pair, reports, all);
 }
 
 static void print_compared_time(FILE *out, const char *label, const char *mark, const cJSON *item) {

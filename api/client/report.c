@@ -174,6 +174,7 @@ int rl_command_report(rl_cli *cli, rl_error *err) {
 typedef struct comparison_options {
   long long run[2], kernel[2]; /* of runs a and b; kernel −1: all kernels */
   int run_count;               /* number of runs parsed so far */
+  bool all;
 } comparison_options;
 
 static const char two_runs[] = "two runs' numbers (rooflinectl list prints them)";
@@ -183,6 +184,10 @@ static int parse_comparison_options(const rl_cli *cli, comparison_options *optio
   for (int i = 0; i < cli->argc; i++) {
     const char *word = cli->argv[i];
     const bool is_kernel_a = strcmp(word, "--kernel") == 0, is_kernel_b = strcmp(word, "--kernel-b") == 0;
+    if (strcmp(word, "--all") == 0) {
+      options->all = true;
+      continue;
+    }
     if (!is_kernel_a && !is_kernel_b && options->run_count == 2) return rl_fail_argument(err, "compare", word);
     int rc = is_kernel_a || is_kernel_b
                  ? rl_parse_number(cli->argv[++i], 0, "a kernel's number", &options->kernel[is_kernel_b], err)
@@ -201,6 +206,24 @@ static int print_timelines(rl_cli *cli, const long long runs[2], rl_error *err) 
   return 0;
 }
 
+static cJSON *get_verdicts(rl_cli *cli, long long run, rl_error *err) {
+  char path[64];
+  snprintf(path, sizeof path, "/runs/%lld/report?detail=verdicts", run);
+  return rl_http_get(cli, path, err);
+}
+
+static int print_comparison(rl_cli *cli, const cJSON *comparison, const comparison_options *options, rl_error *err) {
+  const bool is_whole = options->kernel[0] < 0 && options->kernel[1] < 0;
+  RL_CLEANUP(rl_json_free) cJSON *a = get_verdicts(cli, options->run[0], err);
+  RL_CLEANUP(rl_json_free) cJSON *b = a != NULL ? get_verdicts(cli, options->run[1], err) : NULL;
+  if (b == NULL) return -1;
+  rl_print_run_comparison(stdout, comparison, (const cJSON *const[]){a, b}, options->all);
+  if (is_whole && print_timelines(cli, options->run, err) < 0) return -1;
+  if (!options->all && cJSON_GetArraySize(rl_json_at(comparison, "kernels")) > 0)
+    printf("\nNot shown: further tables of numbers (rooflinectl compare %lld %lld --all)\n", options->run[0], options->run[1]);
+  return RL_EXIT_COMPLETED;
+}
+
 int rl_command_compare(rl_cli *cli, rl_error *err) {
   static const char *const parameters[] = {"kernel", "kernel_b"};
   comparison_options options;
@@ -212,8 +235,5 @@ int rl_command_compare(rl_cli *cli, rl_error *err) {
       used += snprintf(path + used, sizeof path - (size_t)used, "&%s=%lld", parameters[i], options.kernel[i]);
   RL_CLEANUP(rl_json_free) cJSON *comparison = rl_http_get(cli, path, err);
   if (comparison == NULL) return -1;
-  if (cli->json) return rl_print_json(comparison);
-  rl_print_run_comparison(stdout, comparison);
-  bool is_whole = options.kernel[0] < 0 && options.kernel[1] < 0;
-  return is_whole && print_timelines(cli, options.run, err) < 0 ? -1 : RL_EXIT_COMPLETED;
+  return cli->json ? rl_print_json(comparison) : print_comparison(cli, comparison, &options, err);
 }

@@ -426,6 +426,16 @@ def test_compare_prints_both_runs(daemon, profiled):
         mark = {"new": "+", "resolved": "-", "unchanged": "=", "unknown": "?"}[changed["change"]]
         assert f"\n{mark} {(changed['a'] or changed['b'])['title']} (" in out
     assert {changed["change"] for changed in pair["findings"]} >= {"new", "resolved"}
+    words = " ".join(out.split())
+    for side in ("a", "b"):
+        kernels = json.loads(ctl("report", "--json", str(profiled[side]), url=daemon.url)[0])["kernels"]
+        [verdict] = [kernel["verdict"]["message"] for kernel in kernels if kernel["ordinal"] == pair[side]["ordinal"]]
+        assert f"{side.upper()}: {verdict}" in words
+    headings = [f"{section['name']} ({section['id']})" for section in pair["sections"]]
+    complete, _ = ctl("compare", a, b, "--all", url=daemon.url)
+    assert len(headings) > 3 and all(f"\n{heading}\n" in complete for heading in headings)
+    assert [heading for heading in headings if f"\n{heading}\n" in out] == headings[:1] and "Not shown" not in complete
+    assert out.endswith(f"\nNot shown: further tables of numbers (rooflinectl compare {a} {b} --all)\n")
     assert re.search(r"^Duration +22\.3\d µs +3[23]\.\d\d µs +\+47\.7 %$", out, re.M)
     chosen, _ = ctl("compare", a, "--kernel", "1", b, "--kernel-b", "0", url=daemon.url)
     assert chosen.count("machine code") == 1 and profiled["hostile"] in chosen and "only in" not in chosen
