@@ -2,6 +2,7 @@
 #ifndef RL_CLIENT_PRINT_H
 #define RL_CLIENT_PRINT_H
 
+#include <stdbool.h>
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
