@@ -33,6 +33,11 @@ static const rl_cli_option *show_options(void) {
   return options;
 }
 
+static const rl_cli_option *list_options(void) {
+  static const rl_cli_option options[] = {{"--all", "", "also the jobs of suite runs"}, {0}};
+  return options;
+}
+
 static const rl_cli_option *report_options(void) {
   static const rl_cli_option options[] = {{"--job", "JOB", "the only run of this job, instead of RUN"},
                                           {"--kernel", "N", "only this kernel of the run"},
@@ -78,7 +83,7 @@ const rl_command rl_commands[] = {
     {"report", "RUN [OPTIONS]", "print what bounds a run's kernels, and the findings", rl_command_report, report_options},
     {"export", "JOB --format F …", "write a job's trace or numbers for another tool", rl_command_export, rl_export_options},
     {"compare", "RUN RUN [OPTIONS]", "print two reports side by side", rl_command_compare, compare_options},
-    {"list", "", "list jobs, newest first, with their runs", rl_command_list},
+    {"list", "[--all]", "list jobs, newest first, with their runs", rl_command_list, list_options},
     {"label", "JOB OPTIONS", "change a job's name or tags; an empty value removes them", rl_command_label, rl_label_options},
     {"cancel", "JOB", "cancel a queued or running job", rl_command_cancel},
     {"devices", "", "list devices, and why one is unusable", rl_command_devices},

@@ -105,8 +105,9 @@ static void print_subject(const cJSON *job) {
 int rl_command_list(rl_cli *cli, rl_error *err) {
   const cJSON *job;
   char cell[RL_CELL_SIZE];
-  if (cli->argc != 0) return rl_fail_usage(err, "list takes no arguments");
-  RL_CLEANUP(rl_json_free) cJSON *jobs = rl_http_get(cli, "/jobs", err);
+  const bool all = cli->argc == 1 && strcmp(cli->argv[0], "--all") == 0;
+  if (cli->argc != 0 && !all) return rl_fail_argument(err, "list", cli->argv[0]);
+  RL_CLEANUP(rl_json_free) cJSON *jobs = rl_http_get(cli, all ? "/jobs" : "/jobs?in_suite=false", err);
   if (jobs == NULL) return -1;
   if (cli->json) return rl_print_json(jobs);
   printf("%6s  %-8s %-11s %-6s %-6s %-16s %-19s %s\n", "job", "kind", "state", "device", "passes", "created (UTC)", "sizes",

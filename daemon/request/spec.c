@@ -107,6 +107,7 @@ static int fail_unknown_kind(rl_error *err) {
   rl_fail_at(err, "/kind", "kind must be one of:");
   for (const rl_job_kind *kind = rl_job_kinds; err != NULL && kind->name != NULL; kind++) {
     size_t used = strlen(err->message);
+    if (kind->expand == rl_spec_refuse_import) continue; /* POST /imports submits it */
     snprintf(err->message + used, sizeof err->message - used, "%s %s", kind == rl_job_kinds ? "" : ",", kind->name);
   }
   return -1;

@@ -75,7 +75,7 @@ def test_invalid_fields_are_refused(daemon, change, pointer):
     ({"x": 3}, 'unknown field "x"'),
     ({"epochs": 10 ** 17}, "epochs must be between 1 and 1000"),
     ({"epochs": 1.5}, "epochs must be a whole number"),
-    ({"kind": "dance"}, "kind must be one of: train, kernel, layer, ceilings, source, import"),
+    ({"kind": "dance"}, "kind must be one of: train, kernel, layer, ceilings, source"),
 ])
 def test_errors_say_what_is_accepted(daemon, change, detail):
     answer = daemon.call("POST", JOBS, job(**change))

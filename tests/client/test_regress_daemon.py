@@ -129,6 +129,14 @@ def test_a_slower_worker_makes_the_suite_slower(fast_daemon, baseline, tmp_path)
     assert (tmp_path / "markdown").read_text().startswith("### `tiny`: slower\n")
 
 
+def test_the_jobs_of_suite_runs_are_listed_on_request(fast_daemon, baseline):
+    run = json.loads(ctl("regress", "--run", baseline, "--json", url=fast_daemon.url, code=6)[0])
+    suite_jobs = {job["job"] for job in run["jobs"]}
+    shown, complete = ({job["id"] for job in json.loads(ctl("list", *options, "--json", url=fast_daemon.url)[0])["items"]}
+                       for options in ([], ["--all"]))
+    assert suite_jobs and suite_jobs <= complete and not suite_jobs & shown
+
+
 def test_a_baseline_is_immutable(fast_daemon, baseline):
     _, err = ctl("baseline", "promote", "tiny", "v1", "--run", baseline, url=fast_daemon.url, code=2)
     assert "v1" in err
