@@ -180,7 +180,7 @@ typedef struct rl_gradients {
   const void *conv2_weight;
   uint32_t conv2_rows;     /* rows of partial sums in conv2_weight; 0: it is the gradient itself */
   bool conv2_rows_fp16;    /* the partial sums are FP16, else FP32 */
-  float conv2_row_scale;   /* factor by which the partial sums are multiplied, beside the loss scale; 1 in rl_adam_step */
+  float conv2_row_scale;   /* factor by which the partial sums are multiplied, beside the loss scale; rl_adam_step expects 1 */
   bool fp16;               /* fc1_product_gradient, fc1_inputs, and conv2_weight if conv2_rows is 0, are FP16; else FP32 */
   const float *fc1_weight; /* NULL: not stored; the gradient is fc1_product_gradientᵀ · fc1_inputs */
   const float *conv1, *conv2_bias, *head; /* partial sums */

@@ -101,8 +101,8 @@ template <class Format> struct step_schedule {
     HEAD_ROW_SPLITS = THREADS / HEAD_PITCH,
     /* 1: the tile of fc1.weight is updated before the votes are known. In FP32, this would take too many registers. */
     OVERLAPS_UPDATES = !TRANSFORMS_WEIGHTS,
-    /* 1: the rows of partial sums are loaded into registers while the tile is updated; 0: later. In the version for several
-     * microbatches, FP32 and TF32 would need too many registers. */
+    /* 1: the rows of partial sums are loaded into registers while the tile is updated; 0: later. In TF32, the version for several
+     * microbatches would need too many registers. */
     LOADS_ROWS_EARLY = OVERLAPS_UPDATES && (Format::ONE_MICROBATCH || sizeof(typename Format::value) < sizeof(float)),
     TILE_UPDATE_THREADS = Format::FC1_GRADIENT_WARPS * 32 /* threads that update the tile of fc1.weight */
   };
@@ -139,7 +139,7 @@ typedef struct rl_block_exchange {
   uint32_t rows[32];    /* the step's rows of partial sums are in global memory */
   /* If HAS_BULK_WEIGHTS: conv2's weights, of type Format::value, as the blocks have them in shared memory. */
   alignas(128) float conv2_weights[RL_CONV2_CHANNELS * CONV2_PUBLISHED_PITCH];
-  /* A block votes if it has computed a gradient that is not finite, or too large for a grid sum. */
+  /* A block votes if it has computed a gradient that is not finite, or too large for a grid sum or for a row of partial sums. */
   alignas(128) uint64_t votes;
   /* Only if HAS_BULK_WEIGHTS: the next step's weights of conv2 and fc1 are in global memory, unless a block votes in this
    * step. */
@@ -312,7 +312,7 @@ template <class Format> struct gradient_sums {
   typename conv1_memory<Format>::sums conv1;
   float4 fc2_weight_or_fc1_bias; /* warps 0 to 9: four elements of a row of fc2.weight; warp 10: four of fc1.bias */
   float fc2_bias_or_loss;        /* warps 0 to 9: an element of fc2.bias; warps from 11 on: the loss */
-  bool overflow;                 /* a value is not finite, or not finite after rounding to the format's type */
+  bool overflow;                 /* a value is not finite, or too large for the type or the grid sum that stores it */
 };
 
 /* A microbatch and the step to which it belongs. */

@@ -210,7 +210,8 @@ template <class Format> static __device__ __forceinline__ float head_total(const
   return (totals[0] + totals[1]) + (totals[2] + totals[3]);
 }
 
-/* Returns the gradient of this thread's weight of conv2, multiplied by the loss scale: the total of smem.conv2_sums. */
+/* Returns the gradient of this thread's weight of conv2, multiplied by the loss scale: the total of smem.conv2_sums, divided by
+ * ROW_SCALE. */
 template <class Format> static __device__ __forceinline__ float conv2_weight_total(const block_memory<Format> &smem) {
   float total = 0.0f;
   for (int i = 0; i < step_schedule<Format>::CONV2_ROW_SPLITS; i++) total += smem.conv2_sums[i][conv2_parameter_index()];

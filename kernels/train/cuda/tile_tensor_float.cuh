@@ -49,8 +49,9 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
 
   typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
 
-  /* FP16 has the same 11 significant bits as TF32, and half of FP32's bytes. A stored sum, which is multiplied by ROW_SCALE, is
-   * normal from 2⁻²² on, has an error of at most 2⁻³³ below, and is infinite from 2⁸ on. */
+  /* FP16 has the same 11 significant bits as TF32, and half of FP32's bytes. A sum is multiplied by ROW_SCALE, then rounded and
+   * stored. A sum below 2⁻²² becomes subnormal, so its error is not relative to it but up to 2⁻³³; one from 2⁸ − 2⁻⁴ on becomes
+   * infinite. */
   typedef __half row_value;
   static constexpr float ROW_SCALE = 256.0f;
 
@@ -237,9 +238,9 @@ struct tensor_float_tile_format : tile_format<tensor_float> {
   static __device__ __forceinline__ bool store_weight_gradient(const weight_sums &sums, int tap_x, row_value *row) {
     half2_check check;
     for (int i = 0; i < 2; i++) {
-      const float *of_tile = &sums.values[(tap_x * 2 + i) * 4];
-      const __half2 a = __floats2half2_rn(of_tile[0] * ROW_SCALE, of_tile[2] * ROW_SCALE),
-                    b = __floats2half2_rn(of_tile[1] * ROW_SCALE, of_tile[3] * ROW_SCALE);
+      const float *tile_sums = &sums.values[(tap_x * 2 + i) * 4];
+      const __half2 a = __floats2half2_rn(tile_sums[0] * ROW_SCALE, tile_sums[2] * ROW_SCALE),
+                    b = __floats2half2_rn(tile_sums[1] * ROW_SCALE, tile_sums[3] * ROW_SCALE);
       check.add(b);
       check.add(a);
       *(uint2 *)&row[(first_output() + i * 8 + out_channel(lane_k() * 2 + lane_row() % 2)) * CONV2_K +
