@@ -33,7 +33,7 @@ INSERT INTO passes (id, job_id, run_id, ordinal, name, state, reason, started_ns
   (5, 2, 3, 0, 'timing', 'completed', NULL, 1700000001300000000, 1700000001400000000, 1, 1, '0123456789ab', 0, 0),
   (6, 2, 3, 1, 'activity', 'completed', NULL, 1700000001400000000, 1700000001500000000, 1, NULL, '0123456789ab', 12, 1),
   (7, 2, 3, 2, 'counters', 'unavailable', 'no permission', 1700000001500000000, 1700000001600000000, 1, NULL, NULL, 500, 0),
-  (12, 5, 7, 0, 'timing', 'running', NULL, 5000, NULL, NULL, NULL, NULL, 0, 0);
+  (12, 5, 7, 0, 'timing', 'unavailable', 'no such kernel', 5000, 6000, NULL, NULL, NULL, 0, 0);
 INSERT INTO epochs (pass_id, epoch, warmup, device_ms, host_ms, evaluation_ms, images, train_loss, test_loss,
   test_accuracy_ratio, loss_scale, skipped_steps, sm_clock_before_mhz, throttle_reasons, unavailable, suspect, suspect_reason)
 SELECT p.id, e.value, e.value = 0, 100 + e.value, 101.5, 9, 60000, 0.25, 0.125, 0.98, NULL, 0, 1980, '',
