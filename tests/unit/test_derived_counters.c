@@ -122,7 +122,7 @@ static void a_sum_without_one_of_its_terms_has_no_value(void **state) {
   assert_string_equal(reason, "a counter from which it is computed has no value");
 }
 
-/* 129.113 is what a histogram had whose stores were counted in two passes (tests/data/h200.sqlite.xz). */
+/* 129.113 is what a histogram on an H200 had whose stores were counted in two passes. */
 static void a_hit_rate_above_100_percent_has_no_value(void **state) {
   (void)state;
   assert_non_null(strstr(rl_counter_contradiction("lts__t_sector_op_write_hit_rate.pct", 129.113), "contradict each other"));

@@ -505,8 +505,8 @@ typedef struct carveout_case {
 } carveout_case;
 
 /* A driver that chooses the carveout limits no block by it. So a carveout for fewer blocks is that of another launch, unless the
- * function asked for it. CUPTI reported 32 KiB for a transpose with 4 KiB a block, of which 60.8 warps were active
- * (tests/data/h200.sqlite.xz). */
+ * function asked for it. On an H200, CUPTI reported 32 KiB for a transpose with 4 KiB a block, of which 60.8 warps
+ * were active. */
 static void test_a_carveout_smaller_than_the_resident_blocks_belongs_to_another_launch(void **state) {
   (void)state;
   static const carveout_case cases[] = {
