@@ -104,7 +104,8 @@ typedef struct rl_iteration_results {
   double images;                         /* number of images on which the iteration trained */
   double train_loss;                     /* mean over the iteration's steps */
   double test_loss, test_accuracy_ratio; /* results of the last evaluation */
-  double loss_scale, skipped_steps;      /* fp16: current loss scale, steps skipped since reset */
+  double loss_scale;                     /* current loss scale; NAN: none */
+  double skipped_steps;                  /* steps skipped since the reset, because a gradient was not finite or too large */
 } rl_iteration_results;
 
 /* The comparison of a result with a reference. */

@@ -1,4 +1,5 @@
 /* Prints the result of a job: the comparison table of a training job, or the table of another kind of job. */
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -89,7 +90,21 @@ static void print_row(FILE *out, const row *line, const cJSON *runs, const cJSON
   fputc('\n', out);
 }
 
-/* Prints why values are missing, and which epochs are suspect. */
+/* Prints the number of steps that were skipped without a loss scale. Nothing then makes the next gradients smaller, so the run
+ * may have learned nothing. */
+static void print_skipped_steps(FILE *out, const cJSON *run) {
+  const cJSON *epoch;
+  double skipped = 0;
+  cJSON_ArrayForEach (epoch, rl_json_at(run, "epochs")) {
+    const double steps = rl_json_number(epoch, "skipped_steps");
+    if (isnan(rl_json_number(epoch, "loss_scale")) && steps > 0) skipped += steps;
+  }
+  if (skipped > 0)
+    fprintf(out, "! %s: steps skipped, because a gradient was not finite or too large: %.0f\n", rl_json_text(run, "variant"),
+            skipped);
+}
+
+/* Prints why values are missing, which epochs are suspect, and how many steps were skipped. */
 static void print_reasons(FILE *out, const cJSON *runs) {
   const cJSON *run, *pass, *epoch;
   cJSON_ArrayForEach (run, runs) {
@@ -102,6 +117,7 @@ static void print_reasons(FILE *out, const cJSON *runs) {
       if (cJSON_IsTrue(rl_json_at(epoch, "suspect")))
         fprintf(out, "! %s, epoch %.0f is suspect: %s\n", variant, rl_json_number(epoch, "epoch"),
                 rl_json_text(epoch, "suspect_reason"));
+    print_skipped_steps(out, run);
     cJSON_ArrayForEach (pass, rl_json_at(run, "passes"))
       if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
         fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));

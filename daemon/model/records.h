@@ -41,7 +41,7 @@ typedef struct rl_epoch { /* recorded by the timing pass: an epoch of training *
   bool warmup;
   double device_ms, host_ms, evaluation_ms, images;
   double train_loss, test_loss, test_accuracy_ratio, loss_scale;
-  double skipped_steps; /* steps of this epoch that loss scaling skipped */
+  double skipped_steps; /* steps of this epoch that were skipped, because a gradient was not finite or too large */
   double sm_clock_before_mhz, sm_clock_after_mhz, memory_clock_mhz, temperature_c, power_w;
   char throttle_reasons[128]; /* NVML's names, comma-separated; "": none, or unknown */
   char unavailable[768];      /* JSON object with the reason for each member that is NAN: {"power_w": "..."} */

@@ -15,7 +15,7 @@ static int set_unavailable_reasons(rl_epoch *epoch, const char *sensors_reason, 
   static const char *const sensor_fields[] = {"sm_clock_before_mhz", "sm_clock_after_mhz", "memory_clock_mhz", "temperature_c",
                                               "power_w"};
   static const char *const evaluation_fields[] = {"evaluation_ms", "test_loss", "test_accuracy_ratio"};
-  static const char *const loss_scale_fields[] = {"loss_scale", "skipped_steps"};
+  static const char *const loss_scale_fields[] = {"loss_scale"}, *const skipped_fields[] = {"skipped_steps"};
   const struct {
     const char *const *fields;
     size_t count;
@@ -23,7 +23,8 @@ static int set_unavailable_reasons(rl_epoch *epoch, const char *sensors_reason, 
   } groups[] = {{sensor_fields, sizeof sensor_fields / sizeof *sensor_fields, sensors_reason},
                 {evaluation_fields, sizeof evaluation_fields / sizeof *evaluation_fields,
                  evaluated ? "not finite" : "the workload has no evaluation"},
-                {loss_scale_fields, sizeof loss_scale_fields / sizeof *loss_scale_fields, "no loss scaling"}};
+                {loss_scale_fields, sizeof loss_scale_fields / sizeof *loss_scale_fields, "no loss scaling"},
+                {skipped_fields, sizeof skipped_fields / sizeof *skipped_fields, "the engine does not count skipped steps"}};
   cJSON *object = cJSON_CreateObject();
   for (const rl_field *field = rl_epoch_fields; object && field->name; field++) {
     const char *reason = "not finite";

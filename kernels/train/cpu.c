@@ -244,7 +244,7 @@ static int read_results(rl_instance *instance, rl_iteration_results *out, rl_err
       .test_loss = state->test_position > 0 ? state->test_loss / state->test_position : NAN,
       .test_accuracy_ratio = state->test_position > 0 ? (double)state->test_correct / state->test_position : NAN,
       .loss_scale = train->fp16 ? state->loss_scale.scale : NAN,
-      .skipped_steps = train->fp16 ? state->loss_scale.skipped : NAN};
+      .skipped_steps = state->loss_scale.skipped};
   return 0;
 }
 

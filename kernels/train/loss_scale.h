@@ -10,7 +10,7 @@
 typedef struct rl_loss_scale {
   float scale;
   uint32_t finite_steps; /* consecutive steps with finite gradients since the scale last changed */
-  uint32_t skipped;      /* steps, since the reset, whose gradients were not finite */
+  uint32_t skipped;      /* steps that were skipped since the reset; also counted where the scale stays 1 */
 } rl_loss_scale;
 
 #define RL_LOSS_SCALE_START 65536.0f

@@ -149,7 +149,7 @@ CREATE TABLE epochs (
   test_loss REAL,
   test_accuracy_ratio REAL,
   loss_scale REAL,
-  skipped_steps REAL, -- steps of this epoch whose gradients were not finite
+  skipped_steps REAL, -- steps of this epoch that were skipped: a gradient was not finite or too large
   sm_clock_before_mhz REAL,
   sm_clock_after_mhz REAL,
   memory_clock_mhz REAL,

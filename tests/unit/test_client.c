@@ -167,6 +167,26 @@ static void test_results_fit_80_columns(void **state) {
   cJSON_Delete(job), cJSON_Delete(results), cJSON_Delete(comparison);
 }
 
+/* With a loss scale, skipped steps are usual. */
+static void test_steps_skipped_without_a_loss_scale_are_named(void **state) {
+  (void)state;
+  cJSON *job = cJSON_Parse("{\"id\":1,\"state\":\"completed\",\"device\":\"gpu0\"}");
+  cJSON *results = cJSON_Parse(
+      "{\"runs\":[{\"run\":1,\"variant\":\"fp16\",\"dataset\":\"mnist\",\"summary\":{},\"epochs\":[{\"loss_scale\":32768,"
+      "\"skipped_steps\":1}]},"
+      "{\"run\":2,\"variant\":\"tf32\",\"summary\":{},\"epochs\":[{\"loss_scale\":null,\"skipped_steps\":5},"
+      "{\"loss_scale\":null,\"skipped_steps\":938}]},"
+      "{\"run\":3,\"variant\":\"fp32\",\"summary\":{},\"epochs\":[{\"loss_scale\":null,\"skipped_steps\":0}]}]}");
+  char text[8192];
+  FILE *out = fmemopen(text, sizeof text, "w");
+  rl_print_results(out, job, results, NULL);
+  fclose(out);
+  assert_non_null(strstr(text, "! tf32: steps skipped, because a gradient was not finite or too large: 943\n"));
+  assert_null(strstr(text, "fp16: steps"));
+  assert_null(strstr(text, "fp32: steps"));
+  cJSON_Delete(job), cJSON_Delete(results);
+}
+
 static void test_options_become_fields_of_a_training_job(void **state) {
   (void)state;
   char *argv[] = {"--precisions", "fp32,fp16", "--epochs=3", "--engine", "blas"};
@@ -420,6 +440,7 @@ int main(void) {
       cmocka_unit_test(test_numbers_are_never_shortened),
       cmocka_unit_test(test_null_is_not_zero),
       cmocka_unit_test(test_results_fit_80_columns),
+      cmocka_unit_test(test_steps_skipped_without_a_loss_scale_are_named),
       cmocka_unit_test(test_options_become_fields_of_a_training_job),
       cmocka_unit_test(test_option_kind_selects_the_kind_of_job),
       cmocka_unit_test(test_options_become_fields_of_a_kernel_job),

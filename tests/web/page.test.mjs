@@ -208,6 +208,16 @@ test('the list of jobs follows their states', async () => {
   await page.close();
 });
 
+test('steps that were skipped without a loss scale are named', async () => {
+  const page = await openPage(daemon.url);
+  const epochs = (scale, ...skipped) => skipped.map((steps, epoch) => ({ epoch, loss_scale: scale, skipped_steps: steps }));
+  const runs = Object.entries({ fp16: epochs(32768, 1), tf32: epochs(null, 5, 938), fp32: epochs(null, 0) })
+    .map(([variant, list]) => ({ variant, epochs: list, params: {}, summary: { epochs: 1, unavailable: {} } }));
+  const notes = await page.evaluate(async (all) => (await import('/lib/training.js')).trainingOf(all, []).notes, runs);
+  assert.deepEqual(notes.map(({ text }) => text), ['tf32: steps skipped, because a gradient was not finite or too large: 943']);
+  await page.close();
+});
+
 test('filters of the list are kept in the URL', async () => {
   const page = await openPage(daemon.url);
   await page.locator('#jobs tbody tr').first().waitFor();

@@ -70,8 +70,16 @@ function missingNotes(runs) {
   });
 }
 
-const notesOf = (runs) => [...missingNotes(runs), ...runs.flatMap((run) => run.epochs.filter((epoch) => epoch.suspect)
-  .map((epoch) => ({ text: `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`, bad: true })))];
+/** Returns a note for each run of which steps were skipped without a loss scale, which would make the next gradients smaller. */
+const skippedNotes = (runs) => runs.map((run) => ({ run, steps: run.epochs.filter((epoch) => epoch.loss_scale === null)
+  .reduce((sum, epoch) => sum + epoch.skipped_steps, 0) })).filter(({ steps }) => steps > 0)
+  .map(({ run, steps }) => ({ text: `${run.variant}: steps skipped, because a gradient was not finite or too large: ${steps}`,
+    bad: true }));
+
+const suspectNotes = (runs) => runs.flatMap((run) => run.epochs.filter((epoch) => epoch.suspect)
+  .map((epoch) => ({ text: `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`, bad: true })));
+
+const notesOf = (runs) => [...missingNotes(runs), ...skippedNotes(runs), ...suspectNotes(runs)];
 
 /** Returns the content for lib/comparison.js; null while no epoch is measured. */
 export function trainingOf(runs, pairs) {

@@ -61,6 +61,8 @@ static __device__ __forceinline__ void advance_train_state(rl_train_state *state
   if (state->dynamic_loss_scale) {
     rl_loss_scale_update(&state->loss_scale, !state->overflow);
     state->inverse_loss_scale = 1.0f / state->loss_scale.scale;
+  } else {
+    state->loss_scale.skipped += state->overflow != 0;
   }
   state->overflow = 0;
 }

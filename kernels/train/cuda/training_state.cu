@@ -144,10 +144,8 @@ int rl_training_read_results(rl_instance *instance, rl_iteration_results *out, r
   if (read_state(training, &state, err) < 0 || report_training(training, &state, &result, err) < 0 ||
       report_test(training, &state, &result, err) < 0)
     return -1;
-  if (training->format.fp16) {
-    result.loss_scale = state.loss_scale.scale;
-    result.skipped_steps = state.loss_scale.skipped;
-  }
+  if (training->format.fp16) result.loss_scale = state.loss_scale.scale;
+  result.skipped_steps = state.loss_scale.skipped;
   *out = result;
   return 0;
 }
