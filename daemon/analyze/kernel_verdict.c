@@ -2,6 +2,7 @@
 #include "analyze/kernel_verdict.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,6 +135,10 @@ static bool has_pipeline_of(const counted_unit *unit, const char *const names[])
 #define ISSUE PCT("sm__issue_active")
 #define WARP_LATENCY "smsp__average_warp_latency_per_inst_issued.ratio"
 #define OCCUPIED_WARP_SLOTS "sm__warps_active.avg.pct_of_peak_sustained_active"
+#define THEORETICAL_WARP_SLOTS "sm__maximum_warps_per_active_cycle_pct"
+#define BLOCKS_BY_REGISTERS "launch__occupancy_limit_registers"
+#define BLOCKS_BY_SHARED "launch__occupancy_limit_shared_mem"
+#define BLOCKS_BY_WARPS "launch__occupancy_limit_warps"
 #define SHARED_ATOMICS "smsp__inst_executed_op_shared_atom.sum"
 #define SHARED_CONFLICTS "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 #define SHARED_WAVEFRONTS "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
@@ -278,13 +283,54 @@ static bool is_hidden_by_warps(const rl_rule *stall) {
   return false;
 }
 
+enum { NEARLY_FULL_PCT = 80 }; /* with fewer occupied warp slots, further warps can hide latencies */
+
+/* A resource of the multiprocessor that permits no more resident warps than the kernel has. */
+typedef struct warp_limit {
+  const char *name; /* of the resource; NULL: more warps would fit, or the resource is unknown */
+  const char *advice;
+} warp_limit;
+
+static warp_limit warp_limit_of(const rl_metric_values *values) {
+  static const warp_limit none = {NULL, NULL},
+                          registers = {"registers",
+                                       "Overlap this stall with more independent work per thread. More warps fit only if a "
+                                       "thread needs fewer registers."},
+                          shared = {"shared memory",
+                                    "Overlap this stall with more independent work per thread, or let more warps share the "
+                                    "shared memory of a block."},
+                          both = {"registers and shared memory",
+                                  "Overlap this stall with more independent work per thread. More blocks fit only if each needs "
+                                  "fewer registers and less shared memory."};
+  const double occupied_pct = rl_metric_values_get(values, OCCUPIED_WARP_SLOTS),
+               theoretical_pct = rl_metric_values_get(values, THEORETICAL_WARP_SLOTS),
+               by_registers = rl_metric_values_get(values, BLOCKS_BY_REGISTERS),
+               by_shared = rl_metric_values_get(values, BLOCKS_BY_SHARED),
+               by_warps = rl_metric_values_get(values, BLOCKS_BY_WARPS);
+  const bool is_at_limit = theoretical_pct < NEARLY_FULL_PCT && occupied_pct >= 0.9 * theoretical_pct;
+  if (!is_at_limit || !(fmin(by_registers, by_shared) < by_warps)) return none;
+  return by_registers < by_shared ? registers : by_shared < by_registers ? shared : both;
+}
+
 static const char *advice_on_latency(const rl_metric_values *values, const warp_stall *stall) {
-  enum { NEARLY_FULL_PCT = 80 }; /* with fewer occupied warp slots, further warps can hide latencies */
   if (!stall->rule) return "Collect section WarpStateStats: it shows the longest warp stall.";
   const double used_sm_ratio = 1 - unused_sm_pct(values) / 100; /* the metric counts only the slots of active multiprocessors */
-  if (is_hidden_by_warps(stall->rule) && !(rl_metric_values_get(values, OCCUPIED_WARP_SLOTS) * used_sm_ratio >= NEARLY_FULL_PCT))
-    return "Overlap this stall with more warps, or more independent work per thread.";
+  if (is_hidden_by_warps(stall->rule) &&
+      !(rl_metric_values_get(values, OCCUPIED_WARP_SLOTS) * used_sm_ratio >= NEARLY_FULL_PCT)) {
+    const warp_limit limit = warp_limit_of(values);
+    return limit.name ? limit.advice : "Overlap this stall with more warps, or more independent work per thread.";
+  }
   return strchr(stall->rule->message, '|') + 1; /* the advice of the rule */
+}
+
+/* Appends a sentence to the message of a verdict. */
+static void append(rl_kernel_verdict *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append(rl_kernel_verdict *v, const char *format, ...) {
+  const size_t length = strlen(v->message);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(v->message + length, sizeof v->message - length, format, arguments);
+  va_end(arguments);
 }
 
 static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
@@ -292,16 +338,18 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
   const warp_stall stall = longest_stall(values);
   if (isnan(issue_pct)) return verdict_missing_metric(ISSUE, values);
   rl_kernel_verdict v = verdict_of(RL_KERNEL_BOUND_LATENCY, ISSUE, issue_pct, "%", advice_on_latency(values, &stall));
-  const int length =
-      snprintf(v.message, sizeof v.message,
-               "Bound by latency: memory (%.1f %%) and compute (%.1f %%) stay below " RL_TEXT(
-                   RL_BUSY_PCT) " %%, and %.1f %% of the issue slots are used.",
-               below_busy(rl_metric_values_get(values, MEMORY)), below_busy(rl_metric_values_get(values, COMPUTE)), issue_pct);
-  if (stall.rule && length < (int)sizeof v.message) {
+  append(&v,
+         "Bound by latency: memory (%.1f %%) and compute (%.1f %%) stay below " RL_TEXT(
+             RL_BUSY_PCT) " %%, and %.1f %% of the issue slots are used.",
+         below_busy(rl_metric_values_get(values, MEMORY)), below_busy(rl_metric_values_get(values, COMPUTE)), issue_pct);
+  if (stall.rule) {
     const char *title = stall.rule->title;
-    snprintf(v.message + length, sizeof v.message - (size_t)length, " Longest stall: %s, %.0f %% of a warp's time.",
-             strncmp(title, "Stall ", 6) == 0 ? title + 6 : title, stall.pct);
+    append(&v, " Longest stall: %s, %.0f %% of a warp's time.", strncmp(title, "Stall ", 6) == 0 ? title + 6 : title, stall.pct);
   }
+  const warp_limit limit = warp_limit_of(values);
+  if (limit.name)
+    append(&v, " Warps occupy %.0f %% of their slots, which is all that %s permit%s.",
+           rl_metric_values_get(values, OCCUPIED_WARP_SLOTS), limit.name, strcmp(limit.name, "shared memory") == 0 ? "s" : "");
   return v;
 }
 
@@ -326,10 +374,26 @@ rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {
 }
 
 const char *rl_kernel_verdict_metric(size_t index) {
-  static const char *const others[] = {
-      DURATION,     BLOCKS,        SM_COUNT,     SM_ACTIVE_MAX,      SM_ACTIVE_AVG,    ELAPSED,
-      ISSUE,        MEMORY,        COMPUTE,      SHARED_ATOMICS,     SHARED_CONFLICTS, SHARED_WAVEFRONTS,
-      SHARED_LOADS, SHARED_STORES, WARP_LATENCY, OCCUPIED_WARP_SLOTS};
+  static const char *const others[] = {DURATION,
+                                       BLOCKS,
+                                       SM_COUNT,
+                                       SM_ACTIVE_MAX,
+                                       SM_ACTIVE_AVG,
+                                       ELAPSED,
+                                       ISSUE,
+                                       MEMORY,
+                                       COMPUTE,
+                                       SHARED_ATOMICS,
+                                       SHARED_CONFLICTS,
+                                       SHARED_WAVEFRONTS,
+                                       SHARED_LOADS,
+                                       SHARED_STORES,
+                                       WARP_LATENCY,
+                                       OCCUPIED_WARP_SLOTS,
+                                       THEORETICAL_WARP_SLOTS,
+                                       BLOCKS_BY_REGISTERS,
+                                       BLOCKS_BY_SHARED,
+                                       BLOCKS_BY_WARPS};
   enum {
     MEMORY_UNITS = sizeof memory_units / sizeof *memory_units - 1,
     COMPUTE_UNITS = sizeof compute_units / sizeof *compute_units - 1,

@@ -30,7 +30,7 @@ typedef struct rl_kernel_verdict {
   const char *metric;   /* the metric that shows the bound; NULL if the bound is unknown */
   double value;         /* value of metric, in unit */
   const char *unit;     /* "%" "ns" "block" "cycle" */
-  char message[256];    /* what bounds the kernel, with the value; or why the bound is unknown */
+  char message[384];    /* what bounds the kernel, with the value; or why the bound is unknown */
   const char *advice;   /* the first thing to try; NULL if the bound is unknown */
 } rl_kernel_verdict;
 

@@ -49,6 +49,10 @@ static const alias aliases[] = {
     {"scoreboard", "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"},
     {"barrier", "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio"},
     {"warps", "sm__warps_active.avg.pct_of_peak_sustained_active"},
+    {"possible", "sm__maximum_warps_per_active_cycle_pct"},
+    {"by_registers", "launch__occupancy_limit_registers"},
+    {"by_shared", "launch__occupancy_limit_shared_mem"},
+    {"by_warps", "launch__occupancy_limit_warps"},
     {"unselected", "smsp__average_warps_issue_stalled_not_selected_per_issue_active.ratio"},
 };
 enum { ALIASES = sizeof aliases / sizeof *aliases };
@@ -228,6 +232,35 @@ static void more_warps_are_advised_only_if_they_hide_the_stall(void **state) {
     assert_string_equal(make_verdict(stalls[i].metrics).advice, stalls[i].advice);
 }
 
+/* A kernel with as many warps as its registers or shared memory permit can't get more warps by a larger grid. */
+static void a_verdict_on_latency_names_what_limits_the_warps(void **state) {
+  (void)state;
+  static const struct {
+    const char *metrics, *limit, *advice;
+  } kernels[] = {
+      {"warps=19 possible=18.75 by_registers=1 by_shared=1 by_warps=5",
+       " Warps occupy 19 % of their slots, which is all that registers and shared memory permit.",
+       "More blocks fit only if each needs fewer registers and less shared memory."},
+      {"warps=17 possible=18.75 by_registers=1 by_shared=2 by_warps=5",
+       " Warps occupy 17 % of their slots, which is all that registers permit.", "if a thread needs fewer registers."},
+      {"warps=19 possible=18.75 by_registers=2 by_shared=1 by_warps=5",
+       " Warps occupy 19 % of their slots, which is all that shared memory permits.", "share the shared memory of a block."},
+      {"warps=16 possible=18.75 by_registers=1 by_shared=1 by_warps=5", NULL, "with more warps,"}, /* the grid is too small */
+      {"warps=75 possible=80 by_registers=4 by_shared=5 by_warps=5", NULL, "with more warps,"},
+      {"warps=75 possible=75 by_registers=4 by_shared=5 by_warps=4", NULL, "with more warps,"}, /* the block size limits them */
+      {"warps=19 possible=18.75 by_shared=1", NULL, "with more warps,"},
+  };
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+    char metrics[256];
+    snprintf(metrics, sizeof metrics, IDLE "between=20 scoreboard=12 %s", kernels[i].metrics);
+    const rl_kernel_verdict verdict = make_verdict(metrics);
+    const char *found = strstr(verdict.message, " Warps occupy");
+    if (kernels[i].limit == NULL) assert_null(found);
+    else assert_string_equal(found ? found : verdict.message, kernels[i].limit);
+    assert_non_null(strstr(verdict.advice, kernels[i].advice));
+  }
+}
+
 static void every_rule_about_a_stall_has_advice(void **state) {
   (void)state;
   for (const rl_rule *rule = rl_rules_scheduling; rule->id != NULL; rule++) {
@@ -254,6 +287,7 @@ int main(void) {
       cmocka_unit_test(a_percentage_below_the_threshold_is_not_printed_as_the_threshold),
       cmocka_unit_test(the_verdict_on_latency_names_the_longest_stall),
       cmocka_unit_test(more_warps_are_advised_only_if_they_hide_the_stall),
+      cmocka_unit_test(a_verdict_on_latency_names_what_limits_the_warps),
       cmocka_unit_test(every_rule_about_a_stall_has_advice),
       cmocka_unit_test(the_metrics_of_verdicts_are_collected),
   };
