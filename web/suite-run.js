@@ -10,6 +10,7 @@ const REFRESH_MS = 10000; // refresh interval while no event arrives
 const GATHER_MS = 100; // from an event to the refresh, so that one refresh shows several events that arrive together
 const id = Number(new URLSearchParams(location.search).get('id'));
 let suite = null; // name of the suite
+let headline = ''; // the reason of the run's verdict
 
 const formatMetric = (row, value) => format.metricValue(parseMetricKey(row.metric).name, value);
 const intervalText = ([low, high]) => [low, high].map((bound) => format.relativeChange(bound) ?? 'unbounded').join(' to ');
@@ -17,7 +18,7 @@ const intervalText = ([low, high]) => [low, high].map((bound) => format.relative
 const verdictColumns = [
   { label: 'Metric', cell: (row) => createElement('th', { scope: 'row' }, createElement('a', { class: 'plain',
     href: `/suite.html?${new URLSearchParams({ name: suite, metric: row.metric })}` }, row.metric),
-    createElement('span', { class: 'parts quiet wrap' }, row.reason)) },
+    headline.includes(row.reason) ? null : createElement('span', { class: 'parts quiet wrap' }, row.reason)) },
   { label: 'Verdict', cell: (row) => createElement('td', {}, verdictBadge(row)) },
   { label: 'Baseline', number: true, cell: (row) => numberCell(formatMetric(row, row.baseline_median), row.reason) },
   { label: 'Now', number: true, cell: (row) => numberCell(formatMetric(row, row.current_median), row.reason) },
@@ -28,13 +29,24 @@ const verdictColumns = [
   { label: 'History limit', number: true, cell: (row) => numberCell(format.percent(row.history_limit_ratio), 'too few blocks') },
 ];
 
+const SAID_BY_TEXT = 'code_sha256'; // a property about which the text of a cause says that it differs
+
+/** Returns a difference that explains a cause, as in "static shared bytes 4224 → 4096". */
+function evidenceText({ property, baseline, current }) {
+  if (property.endsWith('_sha256')) return `${property === 'posted_sha256' ? 'posted code' : property.slice(0, -7)} differs`;
+  return `${property.replaceAll('_', ' ')} ${baseline ?? 'unknown'} → ${current ?? 'unknown'}`;
+}
+
+const evidenceOf = (cause) => cause.evidence.filter(({ property }) => property !== SAID_BY_TEXT).map(evidenceText).join(' · ');
+
 const causeColumns = [
   { label: 'Metric', cell: (cause) => createElement('th', { scope: 'row' }, cause.metric) },
   { label: 'Class', cell: (cause) => createElement('td', {}, createElement('span', { class: 'tag' }, cause.class)) },
   { label: 'Where', cell: (cause) => createElement('td', { class: 'name', title: cause.subject }, cause.subject ?? '') },
   { label: 'Difference', number: true, cell: (cause) => numberCell(format.signed(format.us)(cause.difference_us), 'not known') },
   { label: 'Of the change', number: true, cell: (cause) => numberCell(format.percent(cause.share_ratio), 'not known') },
-  { label: 'Explanation', cell: (cause) => createElement('td', { class: 'words' }, cause.text) },
+  { label: 'Explanation', cell: (cause) => createElement('td', { class: 'words' }, cause.text,
+    createElement('span', { class: 'parts quiet wrap' }, evidenceOf(cause))) },
 ];
 
 const jobColumns = [
@@ -73,7 +85,8 @@ function drawRun(run) {
   byId('properties').textContent = [`on ${run.device_name ?? run.device}`, run.driver ? `driver ${run.driver}` : null,
     run.git_commit ? `commit ${run.git_commit.slice(0, 12)}` : null, against, `created ${format.dateTime(run.created_at)}`]
     .filter(Boolean).join(' · ');
-  byId('verdict').textContent = run.quarantine_reason ?? run.reason ?? '';
+  headline = run.quarantine_reason ?? run.reason ?? '';
+  byId('verdict').textContent = headline;
   const causes = run.verdicts.flatMap(({ metric, causes: found }) => (found ?? []).map((cause) => ({ metric, ...cause })));
   byId('verdicts-section').hidden = run.verdicts.length === 0;
   byId('verdicts').replaceChildren(tableOf('Metrics', verdictColumns, run.verdicts));

@@ -9,7 +9,8 @@ import { assertAccessible, browserErrors, findDeadLinks, fitsWidth, openPage, sc
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/data/h200.sqlite.xz');
 const folder = process.env.ROOFLINED_SCREENSHOTS;
-const HEIGHT = 1000;
+const HEIGHT = 1000; // of a screenshot at most, in pixels
+const GEMM = 1; // ordinal of the matrix product in the sequence of ten kernels
 let daemon;
 let ids; // of recorded jobs, runs and a suite run, as findIds returns them
 
@@ -54,12 +55,11 @@ const pages = () => [
   ['training', `/job.html?id=${ids.jobs['MNIST, main job']}`, null],
   ['timeline', `/job.html?id=${ids.jobs['Layer, prefill of 2048 tokens']}`, '#timeline'],
   ['report', `/report.html?run=${ids.runs['Ten kernels of our model'].sequence}`, null],
+  ['roofline', `/report.html?run=${ids.runs['Ten kernels of our model'].sequence}&kernel=${GEMM}`, '#roofline'],
   ['memory', `/report.html?run=${ids.runs['transpose.cu: padding of the tile'].conflicts}`, '#memory'],
   ['source', `/report.html?run=${ids.runs['transpose.cu: padding of the tile'].conflicts}`, '#instructions'],
   ['compare', `/compare.html?a=${ids.runs['transpose.cu: padding of the tile'].conflicts}&b=${
     ids.runs['transpose.cu: padding of the tile'].padded}`, null],
-  ['measurements', `/history.html?job=${ids.jobs['Ceilings after the driver update']}&run=${
-    ids.runs['Ceilings after the driver update'].best}`, null],
   ['suites', '/suites.html', null],
   ['history', '/suite.html?name=transpose', null],
   ['regression', `/suite-run.html?id=${ids.slower}`, null],
@@ -117,12 +117,25 @@ test('a run with several kernels begins with the verdict of each', async () => {
   await page.locator('body[data-loaded]').waitFor();
   const names = await page.locator('#kernel-verdicts tbody th').allInnerTexts();
   assert.equal(names.length, 10);
+  const hidden = await page.locator('.scroll.kernels').evaluate((table) => table.scrollHeight - table.clientHeight);
+  assert.equal(hidden, 0, 'all kernels are visible');
   assert.deepEqual(names.slice(0, 3), ['reduction', 'transpose', 'gemm'], 'the longest first');
   assert.equal(await page.locator('#kernel-title').innerText(), 'reduction');
   const texts = await page.locator('#kernel-verdicts tbody tr').allInnerTexts();
   assert.match(texts.find((text) => text.includes('gemm')), /Bound by the tensor pipeline/);
   await page.locator('#kernel-verdicts th button', { hasText: 'Kernel' }).click();
   assert.equal(await page.locator('#kernel-verdicts tbody th').first().innerText(), 'attention');
+  await page.close();
+});
+
+test('a slower run says once by how much, and what differs', async () => {
+  const { verdicts: [{ reason, causes: [{ evidence }] }] } = await api(`/suite-runs/${ids.slower}`);
+  const page = await openPage(`${daemon.url}/suite-run.html?id=${ids.slower}`);
+  await page.locator('body[data-loaded]').waitFor();
+  const text = await page.locator('main').innerText();
+  assert.equal(text.split(reason).length, 2, text);
+  const { baseline, current } = evidence.find(({ property }) => property === 'static_shared_bytes');
+  assert.ok(text.includes(`posted code differs · static shared bytes ${baseline} → ${current}`), text);
   await page.close();
 });
 
@@ -222,8 +235,8 @@ test('source and SASS are side by side, with the samples of each line', async ()
 });
 
 test('the labels of the history’s axis are not clipped', async () => {
-  const [, where] = pages().find(([name]) => name === 'measurements');
-  const page = await openPage(daemon.url + where);
+  const { 'Ceilings after the driver update': job } = ids.jobs, { best } = ids.runs['Ceilings after the driver update'];
+  const page = await openPage(`${daemon.url}/history.html?job=${job}&run=${best}`);
   await page.locator('body[data-loaded]').waitFor();
   const space = await page.locator('.u-over').evaluate((area) => area.offsetLeft);
   const label = await page.evaluate(() => {
@@ -246,9 +259,24 @@ const toWebp = (page, png) => page.evaluate(async (bytes) => {
   return btoa([...new Uint8Array(await blob.arrayBuffer())].map((byte) => String.fromCharCode(byte)).join(''));
 }, png.toString('base64'));
 
-/** Answers /devices as the daemon that recorded the database did, so that the page shows the GPU on a machine without one. */
-const withRecordedDevice = (page) => page.route((url) => url.pathname === '/devices', (route) => route.fulfill({ json: {
-  items: [{ id: 'gpu0', state: 'idle', reason: null, properties: { name: 'NVIDIA H200' } }], job_devices: ['gpu0'] } }));
+const lastDurationOf = async ({ last_run: { id } }) => (await api(`/suite-runs/${id}`)).elapsed_s;
+
+/** Answers /devices and /suites as the daemon that recorded the database did, so that the pages show the GPU on a machine without
+ * one. */
+async function withRecordedDevice(page) {
+  await page.route((url) => url.pathname === '/devices', (route) => route.fulfill({ json: {
+    items: [{ id: 'gpu0', state: 'idle', reason: null, properties: { name: 'NVIDIA H200' } }], job_devices: ['gpu0'] } }));
+  await page.route((url) => url.pathname === '/suites', async (route) => {
+    const { items, ...rest } = await api('/suites');
+    const onDevice = async (suite) => ({ ...suite, device: 'gpu0', estimated_s: await lastDurationOf(suite),
+      estimate_basis: 'runs' });
+    await route.fulfill({ json: { items: await Promise.all(items.map(onDevice)), ...rest } });
+  });
+}
+
+/** Returns the height of a page, at most HEIGHT. */
+const heightOf = (page) => page.locator('main').evaluate((main, most) =>
+  Math.min(most, Math.ceil(main.getBoundingClientRect().bottom + scrollY) + 20), HEIGHT);
 
 async function writeScreenshot(name, where, selector, colorScheme, encoder) {
   const page = await openPage('about:blank', { colorScheme, viewport: { width: 1280, height: HEIGHT } });
@@ -257,6 +285,7 @@ async function writeScreenshot(name, where, selector, colorScheme, encoder) {
   await page.locator('body[data-loaded]').waitFor();
   if (selector !== null) await page.locator(selector).evaluate((element) => element.scrollIntoView());
   if (selector === '#timeline') await page.locator('#timeline-canvas[data-settled="true"]').waitFor();
+  if (selector === null) await page.setViewportSize({ width: 1280, height: await heightOf(page) });
   const webp = await toWebp(encoder, await page.screenshot());
   writeFileSync(path.join(folder, `${name}-${colorScheme}.webp`), Buffer.from(webp, 'base64'));
   await page.close();

@@ -41,7 +41,7 @@ export async function drawTimelineComparison(a, b) {
   const comparison = await get(`/compare/timeline?a=${a}&b=${b}`);
   byId('timelines').hidden = comparison.rows === null;
   if (comparison.rows === null) return;
-  byId('timelines-note').textContent = `One iteration of each run. A time that differs by less than 1 % is the same. \
+  byId('timelines-note').textContent = `The traced part of each run. A time that differs by less than 1 % is the same. \
 ${describe(comparison)}`;
   drawClasses(comparison);
   drawRows(comparison);
