@@ -16,9 +16,9 @@ static int cpu_supports(const void *params, rl_error *err) {
  * other engine:
  *
  *   batch          64           512          4096
- *   FP32  27.6 / 63.2   31.1 / 45.8   32.4 / 39.8
- *   TF32  17.1 / 57.8   16.6 / 25.4   16.5 / 18.1
- *   FP16  13.4 / 24.1   12.2 /  5.8   11.9 /  3.6 */
+ *   FP32  27.7 / 62.6   31.2 / 45.8   32.5 / 39.7
+ *   TF32  16.7 / 57.8   16.6 / 25.4   16.5 / 18.2
+ *   FP16  13.4 / 24.0   12.2 /  5.8   11.9 /  3.6 */
 static bool auto_skips_persistent(const void *params) {
   const rl_train_params *train = params;
   return train->precision == RL_FP16 && train->batch_size > 128;
