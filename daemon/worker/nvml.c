@@ -148,10 +148,10 @@ static bool store_other_processes(const nvml_process *listed, unsigned count, rl
   return is_listed;
 }
 
-void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes) {
+void rl_sensors_read_other_processes(rl_sensors *sensors, rl_other_processes *processes) {
   nvml_process listed[RL_SENSORS_PROCESSES_MAX];
   unsigned count = RL_SENSORS_PROCESSES_MAX;
-  *processes = (rl_other_processes){0};
+  *processes = (rl_other_processes){.processor_times_reason = "measured only if the device is the CPU"};
   if (sensors->nvml.reason[0]) {
     snprintf(processes->reason, sizeof processes->reason, "%s", sensors->nvml.reason);
     return;

@@ -18,11 +18,20 @@ static int add_process(rl_pass_context *pass, unsigned pid, double memory_bytes,
   return rl_pass_add_measurement(pass, name, memory_bytes, "NVML does not know the process's memory", err);
 }
 
+static int add_cpu_time(rl_pass_context *pass, const rl_other_processes *before, const rl_other_processes *after, rl_error *err) {
+  const char *reason = before->processor_times_reason[0] ? before->processor_times_reason : after->processor_times_reason;
+  double ratio = reason[0] ? NAN : rl_processor_times_other_ratio(&before->processor_times, &after->processor_times);
+  if (!reason[0]) reason = "the times of the processors in /proc/stat have not advanced";
+  return rl_pass_add_measurement(pass, "other_processes_cpu_time_ratio", ratio, reason, err);
+}
+
 int rl_other_processes_add_measurements(rl_pass_context *pass, const rl_other_processes *before, const rl_other_processes *after,
                                         rl_error *err) {
   const rl_named_value counts[] = {{"other_processes_before", number_of(before), before->reason},
                                    {"other_processes_after", number_of(after), after->reason}};
-  if (rl_pass_add_measurements(pass, counts, sizeof counts / sizeof *counts, err) < 0) return -1;
+  if (rl_pass_add_measurements(pass, counts, sizeof counts / sizeof *counts, err) < 0 ||
+      add_cpu_time(pass, before, after, err) < 0)
+    return -1;
   for (size_t i = 0; i < before->count; i++) {
     const rl_other_process *later = find_process(after, before->items[i].pid);
     double memory_bytes = later ? fmax(before->items[i].memory_bytes, later->memory_bytes) : before->items[i].memory_bytes;

@@ -169,9 +169,9 @@ rl_outcome rl_timing_run(rl_pass_context *pass, rl_error *err) {
   static int (*const timers[])(rl_pass_context *, rl_error *) = {
       [RL_TIMING_EPOCHS] = rl_time_epochs, [RL_TIMING_LAUNCHES] = rl_time_launches, [RL_TIMING_RATES] = rl_time_rates};
   rl_other_processes before, after;
-  rl_sensors_list_processes(pass->sensors, &before);
+  rl_sensors_read_other_processes(pass->sensors, &before);
   int rc = timers[pass->workload->timing_mode](pass, err);
-  rl_sensors_list_processes(pass->sensors, &after);
+  rl_sensors_read_other_processes(pass->sensors, &after);
   if (rc == 0) rc = rl_other_processes_add_measurements(pass, &before, &after, err);
   return rl_outcome_of_error(rc, err);
 }

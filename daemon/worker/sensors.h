@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "model/records.h"
+#include "worker/processor_times.h"
 
 typedef struct rl_sensors rl_sensors;
 
@@ -23,7 +24,8 @@ rl_sensors *rl_sensors_open(const char *device_properties);
 void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading);
 /* Returns the device memory in use, in bytes; NAN: unknown. Reads only this value, because each sensor takes a driver call. */
 double rl_sensors_read_used_bytes(rl_sensors *sensors);
-/* The processes that have a compute context on the device, besides this worker and the daemon's other workers. */
+/* Use of the device by other processes: on a GPU the processes with a compute context, besides this worker and the daemon's other
+ * workers; on the CPU the times of the processors. */
 enum { RL_SENSORS_PROCESSES_MAX = 64 };
 typedef struct rl_other_process {
   unsigned pid;
@@ -33,10 +35,13 @@ typedef struct rl_other_processes {
   rl_other_process items[RL_SENSORS_PROCESSES_MAX];
   size_t count;
   char reason[RL_REASON_SIZE]; /* reason why the processes are unknown; "": they are known */
+  rl_processor_times processor_times;
+  char processor_times_reason[RL_REASON_SIZE]; /* reason why processor_times are unknown; "": they are known */
 } rl_other_processes;
-/* Lists the other processes that use the device. Call it while this process has a context on the device: NVML lists the processes
- * of one PID namespace. If this process is not among them, NVML reads another namespace, so the processes are unknown. */
-void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes);
+/* Reads the use of the device by other processes. Call it while this process has a context on the device: NVML lists the
+ * processes of one PID namespace. If this process is not among them, NVML reads another namespace, so the processes are unknown.
+ */
+void rl_sensors_read_other_processes(rl_sensors *sensors, rl_other_processes *processes);
 void rl_sensors_close(rl_sensors *sensors);
 
 RL_DEFINE_CLEANUP(rl_sensors_cleanup, rl_sensors *, rl_sensors_close, NULL)

@@ -1,4 +1,5 @@
-/* Implements sensors.h for the CPU: the only sensor is the clock of the first core, which can be read without privileges. */
+/* Implements sensors.h for the CPU: the clock of the first core and the times of the processors, which can be read without
+ * privileges. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,9 +39,12 @@ double rl_sensors_read_used_bytes(rl_sensors *sensors) {
   return NAN;
 }
 
-void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes) {
+void rl_sensors_read_other_processes(rl_sensors *sensors, rl_other_processes *processes) {
   (void)sensors;
+  rl_error err;
   *processes = (rl_other_processes){.reason = "every process of the machine shares the CPU"};
+  if (rl_processor_times_read("/proc/stat", &processes->processor_times, &err) < 0)
+    snprintf(processes->processor_times_reason, sizeof processes->processor_times_reason, "%s", err.message);
 }
 
 void rl_sensors_close(rl_sensors *sensors) { free(sensors); }

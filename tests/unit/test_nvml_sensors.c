@@ -19,7 +19,7 @@ static rl_other_processes list_other_processes(void) {
   rl_other_processes processes;
   memset(&processes, 0x5a, sizeof processes);
   rl_sensors *sensors = rl_sensors_open("{\"uuid\":\"GPU-1\"}");
-  rl_sensors_list_processes(sensors, &processes);
+  rl_sensors_read_other_processes(sensors, &processes);
   rl_sensors_close(sensors);
   return processes;
 }

@@ -59,9 +59,9 @@ double rl_sensors_read_used_bytes(rl_sensors *sensors) {
   (void)sensors;
   return current_reading->memory_used_bytes;
 }
-static rl_other_processes process_lists[2]; /* results of the next two calls of rl_sensors_list_processes */
+static rl_other_processes process_lists[2]; /* results of the next two calls of rl_sensors_read_other_processes */
 static int process_list_count;
-void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes) {
+void rl_sensors_read_other_processes(rl_sensors *sensors, rl_other_processes *processes) {
   (void)sensors;
   *processes = process_lists[process_list_count++ % 2];
 }
@@ -589,6 +589,16 @@ static void other_processes_are_measured_before_and_after(void **state) {
   assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   assert_true(isnan(find_measurement(&f, "other_processes_before")->value));
   assert_string_equal(find_measurement(&f, "other_processes_after")->reason, "no NVML");
+  assert_string_equal(find_measurement(&f, "other_processes_cpu_time_ratio")->reason,
+                      "the times of the processors in /proc/stat have not advanced");
+  process_lists[0] = (rl_other_processes){.processor_times = {100, 10}};
+  process_lists[1] = (rl_other_processes){.processor_times = {108, 12}};
+  assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_true(find_measurement(&f, "other_processes_cpu_time_ratio")->value == 0.25);
+  strcpy(process_lists[1].processor_times_reason, "no /proc");
+  assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_true(isnan(find_measurement(&f, "other_processes_cpu_time_ratio")->value));
+  assert_string_equal(find_measurement(&f, "other_processes_cpu_time_ratio")->reason, "no /proc");
   process_lists[0] = process_lists[1] = (rl_other_processes){0};
   close_fixture(&f);
 }
