@@ -180,9 +180,27 @@ static int64_t run_of(const cJSON *comparison, const char *side) {
   return (int64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(cJSON_GetObjectItem(comparison, side), "run"));
 }
 
+static bool is_suspect(const cJSON *side) { return cJSON_IsTrue(cJSON_GetObjectItem(side, "suspect")); }
+
+enum { SPEEDUP_REASON_SIZE = 2 * RL_NAME_SIZE + 32 };
+
+/* Returns why there is no speed-up; NULL: there is one. The reasons of suspect runs are members of the comparison's sides, so the
+ * sentences do not repeat them. buffer: its size is SPEEDUP_REASON_SIZE. */
+static const char *speedup_reason(const cJSON *comparison, char *buffer) {
+  const cJSON *baseline = cJSON_GetObjectItem(comparison, "baseline"), *candidate = cJSON_GetObjectItem(comparison, "candidate");
+  const char *from = cJSON_GetStringValue(cJSON_GetObjectItem(baseline, "variant")),
+             *to = cJSON_GetStringValue(cJSON_GetObjectItem(candidate, "variant"));
+  if (is_suspect(baseline) && is_suspect(candidate)) snprintf(buffer, SPEEDUP_REASON_SIZE, "%s and %s are suspect", from, to);
+  else if (is_suspect(baseline) || is_suspect(candidate))
+    snprintf(buffer, SPEEDUP_REASON_SIZE, "%s is suspect", is_suspect(baseline) ? from : to);
+  else return cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(comparison, "unavailable"), "speedup_ratio"));
+  return buffer;
+}
+
 int rl_comparison_add_explanation(rl_store *store, cJSON *comparison, rl_error *err) {
   RL_CLEANUP(free_parts) stored_run baseline = {0};
   RL_CLEANUP(free_parts) stored_run candidate = {0};
+  char reason[SPEEDUP_REASON_SIZE];
   cJSON *unavailable = cJSON_GetObjectItem(comparison, "unavailable");
   if (read_run(store, run_of(comparison, "baseline"), &baseline, err) < 0 ||
       read_run(store, run_of(comparison, "candidate"), &candidate, err) < 0)
@@ -194,6 +212,6 @@ int rl_comparison_add_explanation(rl_store *store, cJSON *comparison, rl_error *
   }
   if (read_parts(store, &baseline, err) < 0 || read_parts(store, &candidate, err) < 0) return -1;
   rl_training_pair pair = {&baseline.run, &candidate.run, cJSON_GetNumberValue(cJSON_GetObjectItem(comparison, "speedup_ratio")),
-                           cJSON_GetStringValue(cJSON_GetObjectItem(unavailable, "speedup_ratio"))};
+                           speedup_reason(comparison, reason)};
   return add_sentences(comparison, &pair, err);
 }

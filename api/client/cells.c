@@ -67,21 +67,13 @@ char *rl_format_percent(char *cell, double ratio) { return format_number(cell, r
 char *rl_format_percentage_points(char *cell, double difference) { return format_number(cell, difference * 100, "%+.2f pt"); }
 char *rl_format_factor(char *cell, double ratio) { return format_number(cell, ratio, "%.2f×"); }
 
-char *rl_format_bytes_per_s(char *cell, double bytes_per_s) {
-  if (bytes_per_s >= 1e12) return format_number(cell, bytes_per_s * 1e-12, "%.2f TB/s");
-  if (bytes_per_s >= 1e9) return format_number(cell, bytes_per_s * 1e-9, "%.1f GB/s");
-  return bytes_per_s >= 1e6 ? format_number(cell, bytes_per_s * 1e-6, "%.1f MB/s")
-                            : format_number(cell, bytes_per_s * 1e-3, "%.1f kB/s");
+char *rl_format_bytes_per_s(char *cell, double bytes_per_s) { return copy_quantity(cell, bytes_per_s, rl_bytes_per_s_text); }
+char *rl_format_operations_per_s(char *cell, double operations_per_s) {
+  return copy_quantity(cell, operations_per_s, rl_operations_per_s_text);
 }
 
 char *rl_format_relative_error(char *cell, double relative) {
   return relative == 0 ? format_number(cell, 0, "%.0f") : format_number(cell, relative, "%.1e");
-}
-
-char *rl_format_operations_per_s(char *cell, double operations_per_s) {
-  if (operations_per_s >= 1e12) return format_number(cell, operations_per_s * 1e-12, "%.2f TFLOP/s");
-  return operations_per_s >= 1e9 ? format_number(cell, operations_per_s * 1e-9, "%.1f GFLOP/s")
-                                 : format_number(cell, operations_per_s * 1e-6, "%.1f MFLOP/s");
 }
 
 char *rl_format_age(char *cell, double seconds) {

@@ -34,3 +34,21 @@ rl_quantity_text rl_bytes_text(double bytes) {
   else snprintf(text.text, sizeof text.text, "%.1f GiB", bytes / 1073741824);
   return text;
 }
+
+static rl_quantity_text format_quantity(double value, const char *format) {
+  rl_quantity_text quantity;
+  snprintf(quantity.text, sizeof quantity.text, format, value);
+  return quantity;
+}
+
+rl_quantity_text rl_bytes_per_s_text(double bytes_per_s) {
+  if (bytes_per_s >= 1e12) return format_quantity(bytes_per_s * 1e-12, "%.2f TB/s");
+  if (bytes_per_s >= 1e9) return format_quantity(bytes_per_s * 1e-9, "%.1f GB/s");
+  return bytes_per_s >= 1e6 ? format_quantity(bytes_per_s * 1e-6, "%.1f MB/s") : format_quantity(bytes_per_s * 1e-3, "%.1f kB/s");
+}
+
+rl_quantity_text rl_operations_per_s_text(double operations_per_s) {
+  if (operations_per_s >= 1e12) return format_quantity(operations_per_s * 1e-12, "%.2f TFLOP/s");
+  return operations_per_s >= 1e9 ? format_quantity(operations_per_s * 1e-9, "%.1f GFLOP/s")
+                                 : format_quantity(operations_per_s * 1e-6, "%.1f MFLOP/s");
+}

@@ -10,6 +10,8 @@ typedef struct rl_quantity_text {
  * unit ms only from rl_ms_text. */
 rl_quantity_text rl_us_text(double us);
 rl_quantity_text rl_ms_text(double ms);
-rl_quantity_text rl_bytes_text(double bytes); /* "98.2 MiB" */
+rl_quantity_text rl_bytes_text(double bytes);                       /* "98.2 MiB" */
+rl_quantity_text rl_bytes_per_s_text(double bytes_per_s);           /* "3.91 TB/s", "911.2 GB/s" */
+rl_quantity_text rl_operations_per_s_text(double operations_per_s); /* "60.62 TFLOP/s", "94.7 GFLOP/s" */
 
 #endif

@@ -4,6 +4,8 @@
  *                           must have ensured that the text is valid JSON. SQL NULL becomes the JSON value null.
  *   kernel_base_name(text)  the name of a function without its return type, namespaces, template arguments and parameters:
  *                           "relu" for "void our::relu<float>(float *)"
+ *   duration_text(us, other_us)  a duration with its unit, with so many digits that it differs from that of other_us: "12.50 µs"
+ *   work_text(amount, work, per_s)  the computation of a floor: "4.52e11 operations in fp32 at 58.0 GFLOP/s"
  *   utc_text(ns)            an instant as RFC 3339 text, in the format of the generated columns *_at. NULL stays NULL.
  *
  * Private to the store. */

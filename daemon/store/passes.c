@@ -69,7 +69,8 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 /* Computes and stores the floors of the pass from its ceilings, and marks times as suspect if they are shorter than their floor,
  * and samples also if the device was throttled. */
 static int mark_suspect_times(rl_db *db, int64_t pass, rl_error *err) {
-  static const char *const steps[] = {"floors_insert", "shares_insert", "epochs_suspect", "samples_suspect", "samples_throttled"};
+  static const char *const steps[] = {"floors_insert",   "shares_insert",      "epochs_suspect",
+                                      "samples_suspect", "pass_suspect_cause", "samples_throttled"};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
     if (rl_db_run(db, err, steps[i], RL_BIND_INTEGER(":pass", pass)) < 0) return -1;
   return 0;

@@ -124,6 +124,7 @@ CREATE TABLE passes (
   -- is deleting its rows.
   activity_stored INTEGER NOT NULL DEFAULT 0 CHECK (activity_stored IN (0, 1)),
   measures_ceilings INTEGER NOT NULL DEFAULT 0 CHECK (measures_ceilings IN (0, 1)), -- 1: the timing pass of a ceilings job
+  suspect_cause TEXT, -- likely cause of times below their floor, and what to do; NULL: there are none, or they were stored by an older version
   started_at TEXT AS (
     strftime('%Y-%m-%dT%H:%M:%S', started_ns / 1000000000, 'unixepoch') || printf('.%09dZ', started_ns % 1000000000)),
   finished_at TEXT AS (
@@ -157,7 +158,7 @@ CREATE TABLE epochs (
   power_w REAL,
   throttle_reasons TEXT NOT NULL,
   unavailable TEXT CHECK (json_valid(unavailable)), -- {field: reason}
-  suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- 1: the epoch is shorter than its floor, so its time is wrong
+  suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- 1: the epoch is shorter than its floor, so its time or the ceilings are wrong
   suspect_reason TEXT,
   epoch_ms REAL AS (coalesce(device_ms, host_ms)), -- device time if it was measured
   PRIMARY KEY (pass_id, epoch)
@@ -588,4 +589,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 37; -- the number of the last migration
+PRAGMA user_version = 38; -- the number of the last migration

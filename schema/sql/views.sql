@@ -77,7 +77,7 @@ FROM (
     deterministic, device, device_name, git_commit, at, coalesce(epochs, 0) AS epochs, epoch_ms_median, epoch_ms_min,
     images_per_s, peak_memory_bytes, test_accuracy_ratio, train_loss, test_loss, launches_per_step, launch_gap_ratio,
     time_cold_us_median, time_warm_us_median, coalesce(suspect, 0) AS suspect, suspect_reason, cold_suspect_reason,
-    warm_suspect_reason,
+    warm_suspect_reason, suspect_cause,
     iif(epoch_ms_median IS NULL, timing_reason, NULL) AS epoch_ms_median_reason,
     iif(epoch_ms_min IS NULL, timing_reason, NULL) AS epoch_ms_min_reason,
     iif(images_per_s IS NULL, timing_reason, NULL) AS images_per_s_reason,
@@ -91,7 +91,7 @@ FROM (
     SELECT run.job_id AS job, run.id AS run, run.ordinal, job.kind AS job_kind, job.state AS job_state, run.workload, run.variant,
       run."precision", run.batch_size, run.seed, run.engine, run.dataset, run."partial", run.deterministic, job.device,
         device_row.name AS device_name,
-      timing.git_commit, timing.finished_at AS at, summary.*,
+      timing.git_commit, timing.finished_at AS at, timing.suspect_cause, summary.*,
       coalesce((SELECT reason FROM v_pass_reasons WHERE v_pass_reasons.run = run.id AND v_pass_reasons.ordinal = 0),
                'the timing pass did not measure it') AS timing_reason,
       coalesce((SELECT reason FROM v_pass_reasons WHERE v_pass_reasons.run = run.id AND v_pass_reasons.ordinal = 1),
@@ -106,7 +106,8 @@ FROM (
 CREATE VIEW v_runs AS
 SELECT job, run, job_state, workload, variant, "precision", batch_size, seed, engine, dataset, "partial", deterministic, device,
   device_name, git_commit, at, epochs, epoch_ms_median, epoch_ms_min, images_per_s, peak_memory_bytes, test_accuracy_ratio,
-  train_loss, test_loss, launches_per_step, launch_gap_ratio, suspect, suspect_reason, unavailable
+  train_loss, test_loss, launches_per_step, launch_gap_ratio, suspect, suspect_reason, unavailable,
+  suspect_cause
 FROM v_run_values;
 
 -- One row for each run: the medians of its samples with a cold and with a warm cache, or why there are none. cold_suspect and
@@ -136,7 +137,8 @@ SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant,
   candidate_test_accuracy_ratio - baseline_test_accuracy_ratio AS test_accuracy_difference_ratio,
   baseline_launches_per_step, candidate_launches_per_step, baseline_launch_gap_ratio, candidate_launch_gap_ratio,
   baseline_engine, candidate_engine, baseline_dataset, candidate_dataset, baseline_partial, candidate_partial,
-  baseline_suspect, candidate_suspect, baseline_unavailable, candidate_unavailable,
+  baseline_suspect, candidate_suspect, baseline_suspect_reason, candidate_suspect_reason, baseline_suspect_cause,
+  candidate_suspect_cause, baseline_unavailable, candidate_unavailable,
   json_patch('{}', json_object( -- json_patch drops members that are null
     'speedup_ratio', coalesce(epoch_suspect_reason, baseline_name || baseline_epoch_ms_median_reason,
                               candidate_name || candidate_epoch_ms_median_reason),
@@ -178,6 +180,8 @@ FROM (
       AS candidate_test_accuracy_reason,
     baseline.time_cold_reason AS baseline_cold_reason, candidate.time_cold_reason AS candidate_cold_reason,
     baseline.time_warm_reason AS baseline_warm_reason, candidate.time_warm_reason AS candidate_warm_reason,
+    baseline.suspect_reason AS baseline_suspect_reason, candidate.suspect_reason AS candidate_suspect_reason,
+    baseline.suspect_cause AS baseline_suspect_cause, candidate.suspect_cause AS candidate_suspect_cause,
     coalesce(baseline.variant || ' is suspect: ' || baseline.suspect_reason,
              candidate.variant || ' is suspect: ' || candidate.suspect_reason) AS epoch_suspect_reason,
     coalesce(baseline.variant || ' is suspect: ' || baseline.cold_suspect_reason,
@@ -280,6 +284,37 @@ SELECT pass.job_id AS job, pass.run_id AS run, run.workload, run.variant, run.pa
 FROM samples sample JOIN passes pass ON pass.id = sample.pass_id JOIN runs run ON run.id = pass.run_id JOIN jobs job
   ON job.id = pass.job_id;
 
+-- One row for each timing pass: how other processes used its device meanwhile. Column shared: 1 if other processes had the GPU
+-- open or used more than 5 % of the time of the CPU's processors, 0 if not, NULL if unknown. An idle system uses less than 5 %,
+-- and the best samples of ceilings hardly become longer by it. Column device_use: the same as a clause; NULL: unknown. Column
+-- processes: the processes on the GPU, before and after the pass; NULL: none, or unknown.
+CREATE VIEW v_other_processes AS
+SELECT job, run, pass_id, device, measures_ceilings, processes,
+  CASE WHEN processes IS NOT NULL OR cpu_time_ratio > 0.05 THEN 1 WHEN process_count = 0 OR cpu_time_ratio <= 0.05 THEN 0 END
+    AS shared,
+  CASE WHEN processes IS NOT NULL THEN 'other processes had the GPU open (' || processes || ')'
+    WHEN process_count = 0 THEN 'no other process had the GPU open'
+    WHEN cpu_time_ratio > 0.05 THEN printf('other processes used %.0f %% of the processors'' time', cpu_time_ratio * 100)
+    WHEN cpu_time_ratio <= 0.05 THEN printf('other processes used only %.1f %% of the processors'' time', cpu_time_ratio * 100)
+    END AS device_use
+FROM (
+  SELECT pass.job_id AS job, pass.run_id AS run, pass.id AS pass_id, job.device, pass.measures_ceilings,
+    (SELECT group_concat(printf('pid %s%s', replace(replace(name, 'other_process_', ''), '_memory_bytes', ''),
+                                iif(value IS NULL, '', printf(' (%.0f MiB)', value / 1048576))), ', ')
+     FROM measurements WHERE pass_id = pass.id AND name GLOB 'other_process_*_memory_bytes') AS processes,
+    (SELECT iif(count(value) = 2, max(value), NULL) FROM measurements
+     WHERE pass_id = pass.id AND name IN ('other_processes_before', 'other_processes_after')) AS process_count,
+    (SELECT value FROM measurements WHERE pass_id = pass.id AND name = 'other_processes_cpu_time_ratio') AS cpu_time_ratio
+  FROM passes pass JOIN jobs job ON job.id = pass.job_id
+  WHERE pass.ordinal = 0);
+
+-- One row for each ceilings pass during which other processes used the device. Column reason: why its rates may be too low, and
+-- what to do.
+CREATE VIEW v_disturbed_ceilings AS
+SELECT run, pass_id, printf('%s during the measurement, so the rates may be too low: measure them again while nothing else runs '
+  || '(rooflinectl run --kind ceilings --device %s)', device_use, device) AS reason
+FROM v_other_processes WHERE measures_ceilings = 1 AND shared = 1;
+
 -- The newest ceilings pass of each device and driver. stale_reason is not NULL if the device now reports another driver or other
 -- clocks.
 CREATE VIEW v_ceiling_passes AS
@@ -297,7 +332,8 @@ SELECT pass.job_id AS job, pass.run_id AS run, pass.id AS pass_id, job.device, d
        THEN printf('measured with the clocks set to %s, and the device has %s now',
                    coalesce(devices.clock_setting, 'unknown settings'), coalesce(newest_device.clock_setting, 'unknown settings'))
        END AS stale_reason,
-  devices.clock_setting
+  devices.clock_setting,
+  (SELECT reason FROM v_disturbed_ceilings WHERE v_disturbed_ceilings.pass_id = pass.id) AS disturbed_reason
 FROM devices
   CROSS JOIN passes pass ON pass.device_id = devices.id AND pass.measures_ceilings = 1 AND pass.state = 'completed'
     AND pass.run_id = (
@@ -318,7 +354,7 @@ SELECT v_ceiling_passes.job, v_ceiling_passes.run, v_ceiling_passes.device, v_ce
   (SELECT value FROM measurements WHERE pass_id = v_ceiling_passes.pass_id AND name = 'sm_clock_least_mhz') AS sm_clock_least_mhz,
   (SELECT value FROM measurements WHERE pass_id = v_ceiling_passes.pass_id AND name = 'temperature_c_most') AS temperature_c_most,
   (SELECT value FROM measurements WHERE pass_id = v_ceiling_passes.pass_id AND name = 'throttled_ratio') AS throttled_ratio,
-    v_ceiling_passes.stale_reason
+    v_ceiling_passes.stale_reason, v_ceiling_passes.disturbed_reason
 FROM v_ceiling_passes JOIN measurements measurement ON measurement.pass_id = v_ceiling_passes.pass_id
   AND measurement.name GLOB '*_per_s';
 
@@ -327,17 +363,23 @@ FROM v_ceiling_passes JOIN measurements measurement ON measurement.pass_id = v_c
 -- bytes from memory, and of the bytes from the last cache level. The bytes from memory are the bytes that do not fit into the
 -- caches. A warm cache may already contain any of the bytes. A cold cache contains none at first, but bytes that the launches
 -- write may stay in it instead of reaching memory. The bytes from the last cache level are, in the same way, the bytes that do
--- not fit into the other cache levels. Column arithmetic: the computation of the floor as a text.
+-- not fit into the other cache levels. The floor is amount / amount_per_s; column work names the unit of amount. Column arithmetic:
+-- this computation as a text.
 CREATE VIEW v_floors AS
 SELECT job, run, pass_id, cache, ceilings_id, operations, operations_per_s, floor_ms,
-  CASE floor_ms
-    WHEN operations_ms THEN printf('%.6g operations in %s at %.6g/s', operations, "precision", operations_per_s)
-    WHEN memory_ms THEN printf('%.6g bytes from memory at %.6g/s', memory_bytes, memory_bytes_per_s)
-    WHEN last_cache_ms THEN printf('%.6g bytes from the last cache at %.6g/s', last_cache_bytes, last_cache_bytes_per_s)
-    END AS arithmetic,
+  iif(floor_ms IS NULL, NULL, printf('%.6g %s at %.6g/s', amount, work, amount_per_s)) AS arithmetic,
   CASE WHEN ceilings_id IS NULL THEN 'no ceilings of this device with its driver and clocks yet: run a job of the kind ceilings'
-       WHEN floor_ms IS NULL THEN 'the ceilings have no rate for the minimum work of the workload' END AS reason
+       WHEN floor_ms IS NULL THEN 'the ceilings have no rate for the minimum work of the workload' END AS reason,
+  work, amount, amount_per_s
 FROM (
+  SELECT *,
+    CASE floor_ms WHEN operations_ms THEN 'operations in ' || "precision" WHEN memory_ms THEN 'bytes from memory'
+      WHEN last_cache_ms THEN 'bytes from the last cache' END AS work,
+    CASE floor_ms WHEN operations_ms THEN operations WHEN memory_ms THEN memory_bytes
+      WHEN last_cache_ms THEN last_cache_bytes END AS amount,
+    CASE floor_ms WHEN operations_ms THEN operations_per_s WHEN memory_ms THEN memory_bytes_per_s
+      WHEN last_cache_ms THEN last_cache_bytes_per_s END AS amount_per_s
+  FROM (
   SELECT *, nullif(max(coalesce(operations_ms, 0), coalesce(memory_ms, 0), coalesce(last_cache_ms, 0)), 0) AS floor_ms
   FROM (
     SELECT *, operations / operations_per_s * 1000 AS operations_ms, memory_bytes / memory_bytes_per_s * 1000 AS memory_ms,
@@ -365,7 +407,7 @@ FROM (
          WHERE pass_id = pass.ceilings_id AND name GLOB 'l[23]_*_bytes_per_s') AS last_cache_bytes_per_s
       FROM passes pass JOIN runs run ON run.id = pass.run_id JOIN devices device_row ON device_row.id = pass.device_id
         CROSS JOIN json_each('["cold", "warm"]') cache_mode
-      WHERE pass.ordinal = 0)));
+      WHERE pass.ordinal = 0))));
 
 -- One row for each measurement of a pass.
 CREATE VIEW v_measurements AS

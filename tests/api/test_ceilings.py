@@ -1,8 +1,12 @@
 """Tests ceilings jobs, GET /ceilings, and the floors that later jobs get from the ceilings."""
 
+import contextlib
 import datetime
+import os
 import re
 import sqlite3
+import subprocess
+import sys
 import time
 
 import pytest
@@ -88,21 +92,90 @@ def test_floors_follow_from_the_ceilings(new_daemon):
         assert (floor["value"] is None) == (floor["reason"] is not None)
 
 
+def change(daemon, statement, *values):
+    """Executes a statement on the daemon's database, and returns the number of changed rows."""
+    with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", timeout=60)) as database, database:
+        return database.execute(statement, values).rowcount
+
+
+def divide_ceilings(daemon):
+    assert change(daemon, "UPDATE measurements SET value = value / 1e9 WHERE name LIKE '%per_s'") > 6
+
+
 def test_times_below_the_floor_are_suspect(new_daemon):
     """The stored ceilings are divided by 1e9, so that all times are below their floors."""
-    with sqlite3.connect(new_daemon.state / "rooflined.db", timeout=60) as database:
-        changed = database.execute("UPDATE measurements SET value = value / 1e9 WHERE name LIKE '%per_s'").rowcount
-    database.close()
-    assert changed > 6
+    divide_ceilings(new_daemon)
     (run,) = new_daemon.get(f"/jobs/{new_daemon.run(job())}/results").json()["runs"]
     (epoch,) = run["epochs"]
     assert epoch["suspect"] and run["summary"]["suspect"]
-    assert re.search(r"faster than its floor of \S+ ms: \S+ operations in fp32 at \S+/s", epoch["suspect_reason"])
+    assert re.fullmatch(r"[\d.]+ m?s is faster than its floor of [\d.]+ s: [\d.e]+ operations in fp32 at [\d.]+ \wFLOP/s",
+                        epoch["suspect_reason"])
     job_id = new_daemon.run({**KERNEL, "shape": {"n": 10000019}})
     (run,) = new_daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert all(sample["suspect"] for sample in run["samples"] if sample["mode"] == "cold") and run["summary"]["suspect"]
     points = new_daemon.get("/history?metric=time_cold_us_median&workload=copy").json()["items"]
     assert {point["job"]: point["suspect"] for point in points}[job_id]
+
+
+@contextlib.contextmanager
+def busy_processors():
+    """Keeps every processor that the daemon may use busy with another process."""
+    def pin(processor):
+        return lambda: os.sched_setaffinity(0, {processor})
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=pin(processor))
+            for processor in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def disturbed_reason(daemon, ceilings_id):
+    """Returns the reason for which the newest ceilings may be too low, which all documents about them share."""
+    time.sleep(1.1)  # equal requests within a second get the same body
+    (run,) = daemon.get(f"/jobs/{ceilings_id}/results").json()["runs"]
+    (item,) = daemon.get("/ceilings").json()["items"]
+    assert (item["job"], item["disturbed_reason"]) == (ceilings_id, run["disturbed_reason"])
+    return run["disturbed_reason"]
+
+
+def suspect_summary(daemon):
+    """Runs a training job whose epoch is below its floor. Returns its summary; its comparison and report agree with it."""
+    job_id = daemon.run(job(precisions=["fp32", "fp16"]))
+    summary = daemon.get(f"/jobs/{job_id}/results").json()["runs"][1]["summary"]
+    (pair,) = daemon.get(f"/jobs/{job_id}/comparison").json()["items"]
+    assert summary["suspect"] and pair["candidate"]["suspect_cause"] == summary["suspect_cause"]
+    assert "faster than its floor" in pair["candidate"]["suspect_reason"] and pair["speedup_ratio"] is None
+    reasons = [sentence["reason"] for sentence in pair["explanation"] if sentence["topic"] in ("speedup", "limit")]
+    assert reasons == ["fp32 and fp16 are suspect"] * 2
+    return summary
+
+
+def test_the_cause_of_times_below_the_floor(new_daemon):
+    """While other processes keep the processors busy, ceilings are disturbed, and then they are the likely cause. Ceilings at the
+    threshold, 5 % of the processors' time, are not, so the result is."""
+    with busy_processors():
+        ceilings_id = new_daemon.run(ceilings())
+    (run,) = new_daemon.get(f"/jobs/{ceilings_id}/results").json()["runs"]
+    assert timing(run)["other_processes_cpu_time_ratio"]["value"] > 0.25
+    divide_ceilings(new_daemon)
+    use = r"other processes used \d+ % of the processors' time"
+    command = r"\(rooflinectl run --kind ceilings --device cpu\)"
+    assert re.fullmatch(f"{use} during the measurement, so the rates may be too low: measure them again while nothing else runs "
+                        f"{command}", disturbed_reason(new_daemon, ceilings_id))
+    summary = suspect_summary(new_daemon)
+    assert re.fullmatch(f"Likely cause: {use} while job {ceilings_id} measured the ceilings, so the floor may be too long. "
+                        f"Measure the ceilings again while nothing else runs {command}, then run this job again.",
+                        summary["suspect_cause"])
+    set_share = "UPDATE measurements SET value = ? WHERE name = 'other_processes_cpu_time_ratio'"
+    for ratio, is_disturbed in ((0.0501, True), (0.05, False)):
+        change(new_daemon, set_share, ratio)
+        assert (disturbed_reason(new_daemon, ceilings_id) is not None) == is_disturbed
+        cause = suspect_summary(new_daemon)["suspect_cause"]
+        assert ("Measure the ceilings again" in cause) == is_disturbed
+        assert ("Check that the run does all of its work" in cause) != is_disturbed
 
 
 @pytest.mark.parametrize("change, pointer", [

@@ -453,7 +453,8 @@ def test_the_reason_of_missing_counters(job_state, counters, timing, reason):
             "passes": "id INTEGER PRIMARY KEY, run_id, ordinal, name, state, reason, git_commit, finished_ns, device_id",
             "devices": "id, properties, identity, driver, sm_clock_max_mhz, memory_clock_max_mhz, clock_setting",
             "precision_rates": "precision, name", "v_ceilings": "name, value, reason, device_identity, driver",
-            "v_ceiling_passes": "run, device, device_identity, driver, sm_clock_max_mhz, memory_clock_max_mhz, clock_setting",
+            "v_ceiling_passes": "run, device, device_identity, driver, sm_clock_max_mhz, memory_clock_max_mhz, clock_setting, "
+                                "disturbed_reason",
     }.items():
         database.execute(f"CREATE TABLE {table} ({columns})")
     database.execute("INSERT INTO jobs (id, kind, state) VALUES (3, 'kernel', ?)", [job_state])

@@ -323,6 +323,20 @@ static void stored_skipped_steps_are_those_of_each_epoch(void **state) {
   rl_db_close(&old);
 }
 
+/* Opens rows_12.sql as a database of an older version. Version 38 added passes.suspect_cause. */
+static void open_older_version(rl_db *old, int version) {
+  char sql[128];
+  open_in_memory(old);
+  execute_file(old, RL_SOURCE "/tests/data/schema_12.sql");
+  execute_file(old, RL_SOURCE "/tests/data/rows_12.sql");
+  ASSERT_OK(create_or_upgrade(old, rl_current_schema()));
+  char *drop_views = select_lines(old, "SELECT 'DROP VIEW ' || name || ';' AS line FROM sqlite_schema WHERE type = 'view'");
+  ASSERT_OK(rl_db_execute(old, drop_views, "test", &err));
+  free(drop_views);
+  snprintf(sql, sizeof sql, "ALTER TABLE passes DROP COLUMN suspect_cause; PRAGMA user_version = %d", version);
+  ASSERT_OK(rl_db_execute(old, sql, "test", &err));
+}
+
 /* Run 2, whose pass 3 has activity, becomes an imported trace. Of the first four entries, only the second has a dynamic and no
  * static shared memory. */
 static void stored_sums_of_shared_memory_are_marked(void **state) {
@@ -332,13 +346,8 @@ static void stored_sums_of_shared_memory_are_marked(void **state) {
     rl_db old;
     char format[128];
     snprintf(format, sizeof format, "UPDATE runs SET workload = 'imported_trace', variant = '%s' WHERE id = 2", formats[i]);
-    open_in_memory(&old);
-    execute_file(&old, RL_SOURCE "/tests/data/schema_12.sql");
-    execute_file(&old, RL_SOURCE "/tests/data/rows_12.sql");
-    ASSERT_OK(create_or_upgrade(&old, rl_current_schema()));
-    ASSERT_OK(rl_db_execute(&old,
-                            "UPDATE activity_dictionary SET unknown_values = entry * 2 WHERE pass_id = 3 AND entry < 4;"
-                            "PRAGMA user_version = 35",
+    open_older_version(&old, 35);
+    ASSERT_OK(rl_db_execute(&old, "UPDATE activity_dictionary SET unknown_values = entry * 2 WHERE pass_id = 3 AND entry < 4",
                             "test", &err));
     ASSERT_OK(rl_db_execute(&old, format, "test", &err));
     ASSERT_OK(create_or_upgrade(&old, rl_current_schema()));
@@ -353,13 +362,9 @@ static void stored_sums_of_shared_memory_are_marked(void **state) {
 /* Opens rows_12.sql as a database of version 36. Epoch 1 of run 2, which trained on 640 images, and the cold samples of run 3, a
  * 1×1 convolution with stride 2, were marked as suspect because of floors that are too high. */
 static void open_with_wrong_floors(rl_db *old) {
-  open_in_memory(old);
-  execute_file(old, RL_SOURCE "/tests/data/schema_12.sql");
-  execute_file(old, RL_SOURCE "/tests/data/rows_12.sql");
-  ASSERT_OK(create_or_upgrade(old, rl_current_schema()));
+  open_older_version(old, 36);
   ASSERT_OK(rl_db_execute(
       old,
-      "PRAGMA user_version = 36;"
       "UPDATE runs SET images_per_epoch = 640, floor_bytes = 54663504, floor_operations = 6e11 WHERE id = 2;"
       "UPDATE epochs SET device_ms = 1, host_ms = 1, suspect = epoch = 1, suspect_reason = "
       "iif(epoch = 1, 'an epoch of 1 ms is faster than its floor of 12 ms: 6e+11 operations in fp32 at 5e+13/s', NULL);"

@@ -235,14 +235,17 @@ static void an_epoch_that_is_too_fast_is_suspect(void **state) {
               cJSON_IsNull(json_at(rows, "0.runs.0.epochs.1.suspect_reason")));
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.1.epochs.1.suspect")));
   const char *reason = json_at(rows, "0.runs.1.epochs.1.suspect_reason")->valuestring;
-  assert_non_null(strstr(reason, "5 ms is faster than its floor of 10 ms"));
-  assert_non_null(strstr(reason, "1e+09 operations in fp32 at 1e+11/s"));
+  assert_string_equal(reason, "5.00 ms is faster than its floor of 10.00 ms: 1e9 operations in fp32 at 100.0 GFLOP/s");
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.1.summary.suspect")) &&
               cJSON_IsFalse(json_at(rows, "0.runs.0.summary.suspect")));
   cJSON_Delete(rows);
   rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_BIND_INTEGER(":job", id));
   assert_true(cJSON_IsNull(json_at(rows, "0.speedup_ratio")));
   assert_non_null(strstr(json_at(rows, "0.unavailable.speedup_ratio")->valuestring, "fp16 is suspect"));
+  assert_non_null(strstr(json_at(rows, "0.candidate.suspect_reason")->valuestring, "faster than its floor"));
+  assert_non_null(strstr(json_at(rows, "0.candidate.suspect_cause")->valuestring, "It is unknown whether other processes used"));
+  assert_true(cJSON_IsNull(json_at(rows, "0.baseline.suspect_reason")) &&
+              cJSON_IsNull(json_at(rows, "0.baseline.suspect_cause")));
   cJSON_Delete(rows);
 }
 
@@ -256,11 +259,78 @@ static void a_sample_that_is_too_fast_is_suspect(void **state) {
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.samples.0.suspect")) &&
               cJSON_IsFalse(json_at(rows, "0.runs.0.samples.2.suspect")));
   const char *reason = json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring;
-  assert_non_null(
-      strstr(reason, "800 us with a cold cache is faster than its floor of 900 us: 9e+07 bytes from memory at 1e+11/s"));
+  assert_string_equal(reason,
+                      "800.0 µs with a cold cache is faster than its floor of 900.0 µs: 9e7 bytes from memory at 100.0 GB/s");
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.summary.suspect")));
   cJSON_Delete(rows);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 4);
+}
+
+/* Reads a text from the first run of the job; "": it is null. */
+static void read_result_text(fixture *f, int64_t job, const char *path, char text[512]) {
+  char full_path[128];
+  snprintf(full_path, sizeof full_path, "0.runs.0.%s", path);
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", job));
+  const char *found = cJSON_GetStringValue(json_at(rows, full_path));
+  snprintf(text, 512, "%s", found != NULL ? found : "");
+  cJSON_Delete(rows);
+}
+
+/* Both times would be "900.0 µs". */
+static void a_time_just_below_its_floor_has_enough_digits(void **state) {
+  fixture *f = *state;
+  static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
+  char reason[512];
+  execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates);
+  int64_t id = store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "", NAN, 20, 899.999, 700});
+  read_result_text(f, id, "samples.0.suspect_reason", reason);
+  assert_non_null(strstr(reason, "899.999 µs with a cold cache is faster than its floor of 900"));
+  assert_null(strstr(reason, "900.0 µs"));
+}
+
+#define DISTURBED_CPU "other processes used 6 % of the processors' time"
+#define CHECK_THE_RUN "Check that the run does all of its work, and that its time includes all of it."
+
+/* The evidence about the ceilings decides which of the two, the ceilings or the result, is the likely cause. */
+static void the_cause_of_a_time_below_its_floor_follows_from_the_ceilings(void **state) {
+  fixture *f = *state;
+  static const struct {
+    rate conditions[5];
+    const char *disturbed, *cause, *action;
+  } cases[] = {{{{"other_processes_cpu_time_ratio", 0.06}, {0}},
+                DISTURBED_CPU " during the measurement, so the rates may be too low",
+                "Likely cause: " DISTURBED_CPU " while job",
+                "(rooflinectl run --kind ceilings --device cpu), then run this job again."},
+               {{{"other_processes_cpu_time_ratio", 0.05}, {0}},
+                "",
+                "Likely cause: a wrong result or time, because other processes used only 5.0 % of the processors' time",
+                CHECK_THE_RUN},
+               {{{"other_processes_before", 0}, {"other_processes_after", 1}, {"other_process_7_memory_bytes", 1048576}, {0}},
+                "other processes had the GPU open (pid 7 (1 MiB)) during",
+                "Likely cause: other processes had the GPU open (pid 7 (1 MiB))",
+                "Measure the ceilings again while nothing else runs"},
+               {{{"other_processes_before", 0}, {"other_processes_after", 0}, {0}},
+                "",
+                "Likely cause: a wrong result or time, because no other process had the GPU open while job",
+                CHECK_THE_RUN},
+               {{{"other_processes_before", 0}, {"other_processes_after", NAN}, {"other_processes_cpu_time_ratio", NAN}, {0}},
+                "",
+                "It is unknown whether other processes used the device while job",
+                CHECK_THE_RUN}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rate rates[6] = {{"dram_read_bytes_per_s", 1e11}};
+    char text[512];
+    memcpy(rates + 1, cases[i].conditions, sizeof cases[i].conditions);
+    const int64_t ceilings = execute_ceilings_job(f->store, TEST_CPU_PROPERTIES, rates);
+    read_result_text(f, ceilings, "disturbed_reason", text);
+    if (cases[i].disturbed[0] ? !strstr(text, cases[i].disturbed) : text[0]) fail_msg("case %zu: disturbed: %s", i, text);
+    const int64_t fast = store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "", NAN, 20, 800, 700}),
+                  slow = store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "", NAN, 20, 901, 700});
+    read_result_text(f, fast, "summary.suspect_cause", text);
+    if (!strstr(text, cases[i].cause) || !strstr(text, cases[i].action)) fail_msg("case %zu: cause: %s", i, text);
+    read_result_text(f, slow, "summary.suspect_cause", text);
+    assert_string_equal(text, "");
+  }
 }
 
 /* A blog reports 285 µs for a transformer layer on an H100, whose products alone are 829 GFLOP. */
@@ -276,7 +346,7 @@ static void a_layer_in_285_us_is_suspect(void **state) {
   assert_floor(f, claimed, "floor_cold_us", cost.operations / 876e12 * 1e6);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", claimed));
   const char *reason = json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring;
-  assert_non_null(strstr(reason, "285 us with a cold cache is faster than its floor of 98"));
+  assert_non_null(strstr(reason, "285.0 µs with a cold cache is faster than its floor of 98"));
   cJSON_Delete(rows);
   rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", measured));
   assert_true(cJSON_IsFalse(json_at(rows, "0.runs.0.samples.0.suspect")));
@@ -433,6 +503,8 @@ int main(void) {
                                      WITH_STORE(without_a_measured_roof_there_is_no_share),
                                      WITH_STORE(an_epoch_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_sample_that_is_too_fast_is_suspect),
+                                     WITH_STORE(a_time_just_below_its_floor_has_enough_digits),
+                                     WITH_STORE(the_cause_of_a_time_below_its_floor_follows_from_the_ceilings),
                                      WITH_STORE(a_layer_in_285_us_is_suspect),
                                      WITH_STORE(samples_of_a_throttled_device_are_suspect),
                                      WITH_STORE(suites_drop_times_of_throttled_epochs),

@@ -7,6 +7,7 @@ SELECT json_object(
     'sm_clock_max_mhz', ceiling_pass.sm_clock_max_mhz,
   'memory_clock_max_mhz', ceiling_pass.memory_clock_max_mhz,
   'stale', stored_json(iif(ceiling_pass.stale_reason IS NULL, 'false', 'true')), 'stale_reason', ceiling_pass.stale_reason,
+  'disturbed_reason', ceiling_pass.disturbed_reason,
   'rates', stored_json((
     SELECT json_group_array(json_object('name', name, 'value', value, 'reason', reason))
     FROM measurements WHERE pass_id = ceiling_pass.pass_id AND name GLOB '*_per_s')),
@@ -14,7 +15,8 @@ SELECT json_object(
     SELECT json_group_array(json_object('name', name, 'value', value, 'reason', reason))
     FROM measurements
     WHERE pass_id = ceiling_pass.pass_id
-      AND (name GLOB '*clock*_mhz' OR name IN ('temperature_c_most', 'power_w_most') OR name GLOB 'throttled_*'))))
+      AND (name GLOB '*clock*_mhz' OR name IN ('temperature_c_most', 'power_w_most') OR name GLOB 'throttled_*'
+        OR name GLOB 'other_process*'))))
 FROM v_ceiling_passes ceiling_pass
 WHERE :device IS NULL OR ceiling_pass.device = :device
 ORDER BY ceiling_pass.run DESC

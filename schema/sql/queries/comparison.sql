@@ -13,6 +13,7 @@ SELECT json_object(
     'launch_gap_ratio', pair.baseline_launch_gap_ratio,
     'partial', stored_json(CASE pair.baseline_partial WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
     'suspect', stored_json(iif(pair.baseline_suspect, 'true', 'false')),
+    'suspect_reason', pair.baseline_suspect_reason, 'suspect_cause', pair.baseline_suspect_cause,
     'unavailable', stored_json(pair.baseline_unavailable)),
   'candidate', json_object(
     'run', pair.candidate_run, 'job', pair.candidate_job, 'device', pair.candidate_device, 'variant', pair.candidate_variant,
@@ -23,6 +24,7 @@ SELECT json_object(
     'launch_gap_ratio', pair.candidate_launch_gap_ratio,
     'partial', stored_json(CASE pair.candidate_partial WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
     'suspect', stored_json(iif(pair.candidate_suspect, 'true', 'false')),
+    'suspect_reason', pair.candidate_suspect_reason, 'suspect_cause', pair.candidate_suspect_cause,
     'unavailable', stored_json(pair.candidate_unavailable)),
   'speedup_ratio', pair.speedup_ratio, 'speedup_min_ratio', pair.speedup_min_ratio, 'speedup_cold_ratio', pair.speedup_cold_ratio,
   'speedup_warm_ratio', pair.speedup_warm_ratio, 'peak_memory_ratio', pair.peak_memory_ratio,

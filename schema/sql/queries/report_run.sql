@@ -32,7 +32,10 @@ SELECT json_object(
           || iif(ceiling_pass.device_identity = device_row.identity AND ceiling_pass.driver IS device_row.driver,
             ' at other clocks', '')
         FROM v_ceiling_passes ceiling_pass WHERE ceiling_pass.device = job.device ORDER BY ceiling_pass.run DESC LIMIT 1),
-        'no ceilings of this device were measured yet') END),
+        'no ceilings of this device were measured yet') END,
+    'ceilings_disturbed_reason', (
+      SELECT ceiling_pass.disturbed_reason FROM v_ceiling_passes ceiling_pass
+      WHERE ceiling_pass.device_identity = device_row.identity AND ceiling_pass.driver IS device_row.driver)),
   (SELECT json_group_array(json_array(name, value, reason)) FROM (
      SELECT pass.name || '__' || measurement.name AS name, measurement.value, measurement.reason FROM passes pass
        JOIN measurements measurement ON measurement.pass_id = pass.id

@@ -52,8 +52,10 @@ SELECT json_object('job', job.id, 'state', iif(job.state = 'running' AND has_uns
             'test_accuracy_ratio', run_view.test_accuracy_ratio,
           'train_loss', run_view.train_loss, 'test_loss', run_view.test_loss, 'launches_per_step', run_view.launches_per_step,
           'launch_gap_ratio', run_view.launch_gap_ratio,
-          'suspect', stored_json(iif(run_view.suspect, 'true', 'false')), 'unavailable', stored_json(run_view.unavailable))
+          'suspect', stored_json(iif(run_view.suspect, 'true', 'false')), 'suspect_cause', run_view.suspect_cause,
+          'unavailable', stored_json(run_view.unavailable))
         FROM v_runs run_view WHERE run_view.run = run.id)),
+      'disturbed_reason', (SELECT reason FROM v_disturbed_ceilings WHERE v_disturbed_ceilings.run = run.id),
       'measurements', stored_json((
         SELECT json_group_array(stored_json(measurement)) FROM (
           SELECT json_object('pass', pass.name, 'name', measurement.name, 'value', measurement.value,

@@ -6,13 +6,9 @@ SELECT variant, value, cycles, CASE
   WHEN is_time THEN coalesce(suspect_reason, iif(throttled IS NULL, NULL,
     printf('GPU throttled during timing (%s)', throttled))) END,
   iif(is_time, (
-    SELECT group_concat(printf('pid %s%s', replace(replace(measurement.name, 'other_process_', ''), '_memory_bytes', ''),
-                               iif(measurement.value IS NULL, '', printf(' (%.0f MiB)', measurement.value / 1048576))), ', ')
-    FROM passes pass JOIN measurements measurement ON measurement.pass_id = pass.id
-      AND measurement.name GLOB 'other_process_*_memory_bytes'
-    WHERE pass.run_id = run AND pass.ordinal = 0), NULL)
+    SELECT processes FROM v_other_processes WHERE v_other_processes.run = value_run), NULL)
 FROM (
-  SELECT ordinal, run, variant, is_time,
+  SELECT ordinal, run AS value_run, variant, is_time,
     CASE :metric
       WHEN 'epoch_ms_median' THEN v_run_values.epoch_ms_median
       WHEN 'epoch_ms_min' THEN v_run_values.epoch_ms_min

@@ -1,0 +1,14 @@
+-- Stores the likely cause of the times of pass :pass that are below their floor, and what to do. Either the time is wrong, or the
+-- ceilings are too low because other processes used the device while they were measured.
+UPDATE passes SET suspect_cause = (
+  SELECT CASE shared
+    WHEN 1 THEN printf('Likely cause: %s while job %d measured the ceilings, so the floor may be too long. Measure the ceilings '
+      || 'again while nothing else runs (rooflinectl run --kind ceilings --device %s), then run this job again.', device_use, job,
+      device)
+    WHEN 0 THEN printf('Likely cause: a wrong result or time, because %s while job %d measured the ceilings. Check that the run '
+      || 'does all of its work, and that its time includes all of it.', device_use, job)
+    ELSE printf('Check that the run does all of its work, and that its time includes all of it. It is unknown whether other '
+      || 'processes used the device while job %d measured the ceilings.', job) END
+  FROM v_other_processes WHERE v_other_processes.pass_id = passes.ceilings_id)
+WHERE id = :pass AND (EXISTS (SELECT 1 FROM epochs WHERE pass_id = :pass AND suspect = 1)
+  OR EXISTS (SELECT 1 FROM samples WHERE pass_id = :pass AND suspect = 1))
