@@ -176,6 +176,13 @@ function drawProvenance(runs) {
   );
 }
 
+/** Shows why the rates of a ceilings job may be too low. */
+function drawDisturbed(runs) {
+  const reason = runs.map((run) => run.disturbed_reason).find((text) => text !== null) ?? null;
+  byId('disturbed').hidden = reason === null;
+  byId('disturbed').textContent = reason ?? '';
+}
+
 /* --- loading -------------------------------------------------------------------------------------------------------- */
 
 async function drawResults(job) {
@@ -194,6 +201,7 @@ async function drawResults(job) {
   drawStepTime(results.runs, kernels);
   drawKernels(results.runs, kernels);
   await drawTimeline(id, results.runs, kernels);
+  drawDisturbed(results.runs);
   drawMeasurements(results.runs, historyUrl);
   drawProvenance(runsWithMetadata);
   document.body.dataset.loaded = job.state;

@@ -228,6 +228,8 @@ async function load(requested) {
   await drawClockNote(kernel.roofline, report.device, rowOf(kernel, 'gpc__cycles_elapsed.avg.per_second')?.value ?? null);
   byId('no-ceilings').hidden = report.ceilings_reason === null;
   byId('no-ceilings').textContent = `No measured ceilings: ${report.ceilings_reason}.`;
+  byId('disturbed-ceilings').hidden = report.ceilings_disturbed_reason === null;
+  byId('disturbed-ceilings').textContent = `Measured ceilings: ${report.ceilings_disturbed_reason}.`;
   drawMemoryChart(valuesOf(kernel), baseline?.values ?? null);
   drawKernelBars(kernel);
   drawSections(kernel);

@@ -122,7 +122,8 @@ void rl_print_name(FILE *out, const char *name) { print_bytes(out, name, strlen(
 
 /* Returns whether the text begins with the symbol of a unit, which stays on the line of its number. */
 static bool begins_with_unit(const char *text) {
-  static const char *const units[] = {"%", "ns", "µs", "ms", "MB", "GB/s", "MiB"};
+  static const char *const units[] = {"%",   "s",    "ns",   "µs",   "ms",   "MB",      "KiB",     "MiB",
+                                      "GiB", "kB/s", "MB/s", "GB/s", "TB/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"};
   for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
     const size_t length = strlen(units[i]);
     if (strncmp(text, units[i], length) == 0 && !isalnum((unsigned char)text[length])) return true;

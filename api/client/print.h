@@ -12,8 +12,14 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
 void rl_print_runs(FILE *out, const cJSON *runs);
 /* Prints the runs of a kernel or source job. */
 void rl_print_kernel_runs(FILE *out, const cJSON *job, const cJSON *runs);
-/* Prints why values of a run are missing from the table, and the number of the run's suspect samples. */
+/* Prints why values of a run are missing from the table. */
 void rl_print_kernel_reasons(FILE *out, const cJSON *run);
+/* Prints which runs are suspect, and the likely causes. */
+void rl_print_suspect_runs(FILE *out, const cJSON *runs);
+/* Does so for the runs A and B of a comparison. */
+void rl_print_suspect_pair(FILE *out, const cJSON *pair);
+/* Prints why ceilings may be too low; "": prints nothing. */
+void rl_print_disturbed_ceilings(FILE *out, const char *reason);
 /* Prints the runs of a layer job. */
 void rl_print_layer_runs(FILE *out, const cJSON *runs);
 /* Prints the run of a ceilings job. */

@@ -31,6 +31,7 @@ void rl_print_ceilings_run(FILE *out, const cJSON *run) {
   fprintf(out, "ceilings · samples: %.0f · commit %s\n\n", rl_json_number(run, "params.samples"), rl_json_text(run, "commit"));
   cJSON_ArrayForEach (measurement, rl_json_at(run, "measurements"))
     if (strcmp(rl_json_text(measurement, "pass"), "timing") == 0 && is_rate(measurement)) print_rate(out, measurement);
+  rl_print_disturbed_ceilings(out, rl_json_text(run, "disturbed_reason"));
 }
 
 static double condition_value(const cJSON *ceilings, const char *name) {
@@ -54,5 +55,6 @@ void rl_print_ceilings(FILE *out, const cJSON *ceilings) {
             condition_value(ceilings, "temperature_c_most"), throttled * 100);
   fputs("\n\n", out);
   cJSON_ArrayForEach (rate, rl_json_at(ceilings, "rates")) print_rate(out, rate);
+  rl_print_disturbed_ceilings(out, rl_json_text(ceilings, "disturbed_reason"));
   if (cJSON_IsTrue(rl_json_at(ceilings, "stale"))) fprintf(out, "! stale: %s\n", rl_json_text(ceilings, "stale_reason"));
 }

@@ -92,20 +92,7 @@ static void print_table(FILE *out, const cJSON *runs) {
   print_operations(out, runs);
 }
 
-/* Prints the number of suspect samples, and the reason of the first one. */
-static void print_suspects(FILE *out, const cJSON *run) {
-  const cJSON *sample, *first = NULL;
-  int count = 0;
-  cJSON_ArrayForEach (sample, rl_json_at(run, "samples")) {
-    if (!cJSON_IsTrue(rl_json_at(sample, "suspect"))) continue;
-    if (count++ == 0) first = sample;
-  }
-  if (count > 0)
-    fprintf(out, "! %s, %d samples are suspect: %s\n", rl_json_text(run, "variant"), count,
-            rl_json_text(first, "suspect_reason"));
-}
-
-static void print_reasons(FILE *out, const cJSON *run) {
+void rl_print_kernel_reasons(FILE *out, const cJSON *run) {
   const cJSON *pass;
   const char *variant = rl_json_text(run, "variant");
   for (int i = 0; i < ROW_COUNT; i++) {
@@ -115,11 +102,6 @@ static void print_reasons(FILE *out, const cJSON *run) {
   cJSON_ArrayForEach (pass, rl_json_at(run, "passes"))
     if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
       fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));
-}
-
-void rl_print_kernel_reasons(FILE *out, const cJSON *run) {
-  print_reasons(out, run);
-  print_suspects(out, run);
 }
 
 static void print_size(FILE *out, const cJSON *size) {
@@ -157,4 +139,5 @@ void rl_print_kernel_runs(FILE *out, const cJSON *job, const cJSON *runs) {
   print_table(out, runs);
   print_roofs(out, first);
   cJSON_ArrayForEach (run, runs) rl_print_kernel_reasons(out, run);
+  rl_print_suspect_runs(out, runs);
 }

@@ -128,4 +128,5 @@ void rl_print_layer_runs(FILE *out, const cJSON *runs) {
   print_header(out);
   cJSON_ArrayForEach (run, runs) print_run(out, run, find_base(runs, run));
   cJSON_ArrayForEach (run, runs) rl_print_kernel_reasons(out, run);
+  rl_print_suspect_runs(out, runs);
 }

@@ -198,6 +198,7 @@ void rl_print_report(FILE *out, const cJSON *report, const char *section) {
   const cJSON *kernel;
   rl_print_report_run(out, "", report);
   if (ceilings_reason[0] != '\0') fprintf(out, "— no measured ceilings: %s\n", ceilings_reason);
+  rl_print_disturbed_ceilings(out, rl_json_text(report, "ceilings_disturbed_reason"));
   cJSON_ArrayForEach (kernel, rl_json_at(report, "kernels")) print_kernel(out, kernel, section);
 }
 
@@ -439,6 +440,7 @@ void rl_print_run_comparison(FILE *out, const cJSON *comparison, const cJSON *co
   rl_print_report_run(out, "A ", rl_json_at(comparison, "a"));
   rl_print_report_run(out, "B ", rl_json_at(comparison, "b"));
   print_ratios(out, rl_json_at(comparison, "comparison"));
+  rl_print_suspect_pair(out, rl_json_at(comparison, "comparison"));
   if (reason[0] != '\0') fprintf(out, "— no numbers: %s\n", reason);
   if (cJSON_GetArraySize(rl_json_at(comparison, "kernels")) == 0)
     fputs("— neither run has a counters pass, so there are no kernels to compare\n", out);

@@ -104,19 +104,15 @@ static void print_skipped_steps(FILE *out, const cJSON *run) {
             skipped);
 }
 
-/* Prints why values are missing, which epochs are suspect, and how many steps were skipped. */
+/* Prints why values are missing, and how many steps were skipped. */
 static void print_reasons(FILE *out, const cJSON *runs) {
-  const cJSON *run, *pass, *epoch;
+  const cJSON *run, *pass;
   cJSON_ArrayForEach (run, runs) {
     const char *variant = rl_json_text(run, "variant");
     for (int i = 0; i < ROW_COUNT; i++) {
       const char *reason = rl_json_text(rl_json_at(run, "summary.unavailable"), rows[i].field);
       if (reason[0] != '\0') fprintf(out, "— %s, %s: %s\n", variant, rows[i].label, reason);
     }
-    cJSON_ArrayForEach (epoch, rl_json_at(run, "epochs"))
-      if (cJSON_IsTrue(rl_json_at(epoch, "suspect")))
-        fprintf(out, "! %s, epoch %.0f is suspect: %s\n", variant, rl_json_number(epoch, "epoch"),
-                rl_json_text(epoch, "suspect_reason"));
     print_skipped_steps(out, run);
     cJSON_ArrayForEach (pass, rl_json_at(run, "passes"))
       if (strcmp(rl_json_text(pass, "state"), "unavailable") == 0)
@@ -203,5 +199,6 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
   print_header(out, runs, comparison);
   for (int i = 0; i < ROW_COUNT; i++) print_row(out, &rows[i], runs, comparison);
   print_reasons(out, runs);
+  rl_print_suspect_runs(out, runs);
   print_explanation(out, comparison);
 }

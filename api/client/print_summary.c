@@ -206,6 +206,12 @@ static void print_footer(const summary_page *page, const cJSON *report) {
   fprintf(page->out, "%stables of numbers (rooflinectl report %.0f --all)\n", separator, rl_json_number(report, "run"));
 }
 
+static void print_disturbed_ceilings(summary_page *page, const cJSON *report) {
+  enum { MAX_REASON_LINES = 3 };
+  const char *reason = rl_json_text(report, "ceilings_disturbed_reason");
+  if (reason[0] != '\0') rl_print_disturbed_ceilings(page->out, reason), page->free_lines -= MAX_REASON_LINES;
+}
+
 void rl_print_report_summary(FILE *out, const cJSON *report, const cJSON *timeline, const cJSON *comparison) {
   const char *ceilings_reason = rl_json_text(report, "ceilings_reason"), *reason = rl_json_text(report, "counters_reason");
   const cJSON *kernels = rl_json_at(report, "kernels");
@@ -213,6 +219,7 @@ void rl_print_report_summary(FILE *out, const cJSON *report, const cJSON *timeli
   rl_print_report_run(out, "", report);
   page.free_lines--;
   if (ceilings_reason[0] != '\0') fprintf(out, "— no measured ceilings: %s\n", ceilings_reason), page.free_lines--;
+  print_disturbed_ceilings(&page, report);
   if (reason[0] != '\0') fprintf(out, "— no sections: %s\n", reason), page.free_lines--;
   RL_CLEANUP(rl_free_text) char *timeline_text = timeline != NULL ? render_timeline(timeline) : NULL;
   int timeline_lines = timeline_text != NULL ? count_lines(timeline_text) : 0;

@@ -33,6 +33,7 @@ def insert_job(state_folder):
                        samples={"cold": cold, "warm": WARM_US})
     rows.db.execute("UPDATE samples SET suspect = 1, suspect_reason = ? WHERE mode = 'cold' AND pass_id IN "
                     "(SELECT id FROM passes WHERE run_id = ?)", [TOO_FAST, run])
+    rows.db.execute("UPDATE passes SET suspect_cause = 'Likely cause: the ceilings.' WHERE run_id = ?", [run])
     rows.summarize(run)
     return job
 

@@ -209,6 +209,20 @@ def test_ceilings_are_measured_and_listed(daemon):
     assert item["device"] == "cpu"
 
 
+def test_disturbed_ceilings_say_so(daemon):
+    """Ceilings are disturbed if other processes used more than 5 % of the processors' time."""
+    (item,) = json.loads(ctl("--json", "ceilings", url=daemon.url)[0])["items"]
+    warning = ("! other processes used 87 % of the processors' time during the measurement, so\n  the rates may be too low: "
+               "measure them again while nothing else runs\n  (rooflinectl run --kind ceilings --device cpu)\n")
+    for ratio, expected in ((0.05, ""), (0.87, warning)):
+        with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", timeout=60)) as database, database:
+            database.execute("UPDATE measurements SET value = ? WHERE name = 'other_processes_cpu_time_ratio'", [ratio])
+        time.sleep(1.1)  # equal requests within a second get the same body
+        for out in (ctl("ceilings", url=daemon.url)[0], ctl("show", str(item["job"]), url=daemon.url)[0]):
+            assert ("! other processes" in out) == (expected != "") and expected in out, out
+            assert max(map(len, out.splitlines())) <= 80
+
+
 @pytest.fixture(scope="module")
 def profiled(daemon):
     return profiled_runs.insert(daemon.state)

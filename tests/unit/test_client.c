@@ -320,6 +320,43 @@ static void test_a_kernel_job_is_printed_as_a_table(void **state) {
   cJSON_Delete(job), cJSON_Delete(results);
 }
 
+#define CAUSE                                                                                                               \
+  "Likely cause: other processes used 87 % of the processors' time while job 1 measured the ceilings, so the floor may be " \
+  "too long. Measure the ceilings again while nothing else runs (rooflinectl run --kind ceilings --device cpu), then run "  \
+  "this job again."
+#define FLOOR_RUN(VARIANT, US, CAUSE)                                                      \
+  "{\"variant\":\"" VARIANT "\",\"engine\":\"cpu\",\"summary\":{\"suspect_cause\":" CAUSE  \
+  "},\"samples\":["                                                                        \
+  "{\"suspect\":false,\"suspect_reason\":null},{\"suspect\":true,\"suspect_reason\":\"" US \
+  " µs with a cold cache is faster than its floor of 900.0 µs: 9e7 bytes from memory at 100.0 GB/s\"}]}"
+
+static int count_columns(const char *line) {
+  int columns = 0;
+  for (; *line != '\0'; line++) columns += ((unsigned char)*line & 0xc0) != 0x80;
+  return columns;
+}
+
+/* Runs with the same cause print it once. No line is wider than a terminal. */
+static void test_a_cause_of_suspect_runs_is_printed_once(void **state) {
+  (void)state;
+  cJSON *runs = cJSON_Parse(
+      "[" FLOOR_RUN("scalar", "800.0", "\"" CAUSE "\"") "," FLOOR_RUN("vector", "700.0", "\"" CAUSE "\"") "," FLOOR_RUN(
+          "wide", "600.0", "\"Check it.\"") "," FLOOR_RUN("old", "500.0", "null") "]");
+  char text[4096], *rest = NULL;
+  FILE *out = fmemopen(text, sizeof text, "w");
+  rl_print_suspect_runs(out, runs);
+  fclose(out);
+  assert_non_null(
+      strstr(text, "! scalar is suspect (1 of 2 samples): 800.0 µs with a cold cache is faster than\n  its floor of"));
+  assert_non_null(strstr(text, "! old is suspect (1 of 2 samples): 500.0 µs"));
+  const char *cause = strstr(text, "  Likely cause: other processes used 87 %");
+  assert_true(cause != NULL && strstr(cause + 3, "Likely cause") == NULL);
+  assert_non_null(strstr(cause, "\n  Check it.\n"));
+  for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+    assert_in_range(count_columns(line), 3, 80);
+  cJSON_Delete(runs);
+}
+
 /* The run of a variant; its samples with a cold and a warm cache are suspect: true or false. */
 #define LAYER_RUN(VARIANT, US, COLD_SUSPECT, WARM_SUSPECT)              \
   "{\"variant\":\"" VARIANT                                             \
@@ -451,6 +488,7 @@ int main(void) {
       cmocka_unit_test(test_a_unit_stays_with_its_number),
       cmocka_unit_test(test_a_report_prints_values_in_their_units),
       cmocka_unit_test(test_a_report_cuts_long_units),
+      cmocka_unit_test(test_a_cause_of_suspect_runs_is_printed_once),
       cmocka_unit_test(test_the_gain_of_a_layer_is_over_the_variant_that_it_changes),
       cmocka_unit_test(test_bad_options_are_refused),
   };

@@ -70,7 +70,8 @@ test('a comparison of two runs matches the API', async () => {
   await page.close();
   const suspect = await compare(runs[1], runs[2]);
   assert.match(await suspect.locator('#verdict').innerText(),
-    /^capped_registers can’t be compared with vector: .*is suspect: 9 us/);
+    /^capped_registers can’t be compared with vector: capped_registers is suspect\.$/);
+  assert.match(await suspect.locator('#reasons').innerText(), /9 us is less than the floor/);
   await suspect.close();
 });
 
@@ -78,8 +79,9 @@ test('the summary ignores suspect variants', async () => {
   const page = await openJob(inserted);
   assert.equal(await page.locator('#verdict').innerText(), 'vector: 20.40 µs, 822.4 GB/s, 95.00 % of the measured DRAM copy '
     + 'bandwidth (cold cache). Fastest of 2, 1 suspect not counted; scalar takes 1.27× as long.');
-  assert.equal(await page.locator('#reasons .bad').innerText(),
-    'capped_registers, 5 of 5 cold samples are suspect: 9 us is less than the floor of 19.38 us');
+  assert.deepEqual(await page.locator('#reasons .bad').allInnerTexts(),
+    ['capped_registers, 5 of 5 cold samples are suspect: 9 us is less than the floor of 19.38 us',
+      'Likely cause: the ceilings.']);
   await page.close();
 });
 
@@ -105,6 +107,22 @@ test('without ceilings there is no bound, and the page gives the reason', async 
   assert.equal(await card(page, 'Rate').count(), 0, 'a copy computes nothing');
   assert.match(await page.locator('#reasons').innerText(), /vector: % of bound: no ceilings of this device/);
   await page.close();
+});
+
+test('a ceilings job says whether other processes disturbed it', async () => {
+  const id = await submit({ kind: 'ceilings', samples: 1, device: 'cpu' });
+  await waitForEnd(id);
+  for (const [ratio, shown] of [[0.05, false], [0.87, true]]) {
+    execFileSync('python3', ['-c', `import sqlite3
+with sqlite3.connect(${JSON.stringify(path.join(scratch, 'state', 'rooflined.db'))}, timeout=60) as database:
+    database.execute("UPDATE measurements SET value = ${ratio} WHERE name = 'other_processes_cpu_time_ratio'")`]);
+    await new Promise((resolve) => { setTimeout(resolve, 1100); }); // equal requests within a second get the same body
+    const page = await openJob(id);
+    assert.equal(await page.locator('#disturbed').isVisible(), shown);
+    if (shown) assert.match(await page.locator('#disturbed').innerText(), /^other processes used 87 % of the processors' time/);
+    assert.match(await page.locator('#measurement-table').innerText(), /Processor time of other processes/);
+    await page.close();
+  }
 });
 
 test('the page fits a phone in dark mode', async () => {

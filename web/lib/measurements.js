@@ -8,6 +8,7 @@ import * as format from '/lib/format.js';
 const subjects = [
   ['Time', /^(time_|floor_|epoch_|share_|evaluation_)/],
   ['Rates', /_per_s$/],
+  ['Other processes', /^other_process/],
   ['Memory', /(^|_)(memory|rss)_.*bytes$|^peak_.*_bytes$/],
   ['Result check', /^(relative_error|checked_|algorithm_rank)/],
   ['Launches', /^(launches_|launch_|device_busy|phase_)/],
@@ -35,6 +36,9 @@ const phrases = [
   [/^peak_rss_bytes$/, () => 'Peak resident memory of the worker'],
   [/^memory_(.+)_bytes$/, (purpose) => `Memory for ${purpose}`],
   [/^device_memory_(before|after)_bytes$/, (when) => `Device memory in use ${when} the run`],
+  [/^other_processes_(before|after)$/, (when) => `Other processes on the GPU ${when} the run`],
+  [/^other_process_(\d+)_memory_bytes$/, (pid) => `Device memory of process ${pid}`],
+  [/^other_processes_cpu_time_ratio$/, () => 'Processor time of other processes'],
   [/^context_memory_bytes$/, () => 'CUDA context, kernels and libraries'],
   [/^achieved_bytes_per_s$/, () => 'Achieved bandwidth'],
   [/^(.+)_bytes_per_s$/, (roof) => `${roofWords(roof)} bandwidth`],

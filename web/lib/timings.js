@@ -4,6 +4,7 @@ import { barRow, card, quantile, trackMark } from '/lib/bars.js';
 import { createElement, numberCell } from '/lib/dom.js';
 import { tableOf } from '/lib/sections.js';
 import * as format from '/lib/format.js';
+import { suspectNotes, withoutComputation } from '/lib/suspects.js';
 
 const cacheModes = ['cold', 'warm'];
 const measurementOf = (run, name) => run.measurements.find((other) => other.pass === 'timing' && other.name === name)
@@ -33,7 +34,7 @@ function timesOf(run, index, mode) {
   const sortedUs = samples.map((sample) => sample.device_us).sort((a, b) => a - b);
   const [median, share] = [measurementOf(run, `time_${mode}_us_median`), shareOf(run, mode)];
   const roofUs = median.value === null || share.value === null ? null : median.value * share.value;
-  return { run, index, mode, sortedUs, median, share, roofUs, suspects: samples.filter((sample) => sample.suspect),
+  return { run, index, mode, samples, sortedUs, median, share, roofUs, isSuspect: samples.some(({ suspect }) => suspect),
     min: sortedUs[0] ?? null, max: sortedUs.at(-1) ?? null,
     lowerQuartile: sortedUs.length > 0 ? quantile(sortedUs, 0.25) : null,
     upperQuartile: sortedUs.length > 0 ? quantile(sortedUs, 0.75) : null };
@@ -105,7 +106,7 @@ function cardsOf(timesOfRuns, comparison) {
 /** Returns a sentence about the fastest run with a cold cache; ignores runs with suspect samples. */
 function headlineOf(timesOfRuns, subject) {
   const timed = timesOfRuns.filter((times) => times.mode === 'cold' && times.median.value !== null);
-  const cold = timed.filter(({ suspects }) => suspects.length === 0).sort((a, b) => a.median.value - b.median.value);
+  const cold = timed.filter(({ isSuspect }) => !isSuspect).sort((a, b) => a.median.value - b.median.value);
   const suspect = timed.length > cold.length ? `, ${timed.length - cold.length} suspect not counted` : '';
   if (cold.length === 0) return '';
   const [{ run, median, share }, next] = cold;
@@ -123,7 +124,8 @@ ${(next.median.value / median.value).toFixed(2)}× as long.`;
 /** Returns a sentence about a comparison of two runs. */
 function comparisonHeadline({ baseline, candidate, speedup_cold_ratio: cold, speedup_warm_ratio: warm, unavailable }) {
   if (cold === null) {
-    return `${candidate.variant} can’t be compared with ${baseline.variant}: ${unavailable.speedup_cold_ratio}.`;
+    return `${candidate.variant} can’t be compared with ${baseline.variant}: \
+${withoutComputation(unavailable.speedup_cold_ratio)}.`;
   }
   return `${candidate.variant} is ${format.factor(cold)} as fast as ${baseline.variant} (cold cache)\
 ${warm === null ? '' : `, ${format.factor(warm)} (warm cache)`}`;
@@ -169,10 +171,6 @@ function missingNotes(timesOfRuns) {
   return [...runsByReason].map(([reason, { variants, names }]) => ({ text: `${listOf(variants)}: ${listOf(names)}: ${reason}` }));
 }
 
-const suspectNotes = (timesOfRuns) => timesOfRuns.filter((times) => times.suspects.length > 0)
-  .map(({ run, mode, sortedUs, suspects }) => ({ bad: true, text: `${run.variant}, ${suspects.length} of ${sortedUs.length} \
-${mode} samples are suspect: ${suspects[0].suspect_reason}` }));
-
 /** Returns the SM clock range during sampling, over all runs; null if unknown. */
 function clockOf(runs) {
   const ends = ['sm_clock_least_mhz', 'sm_clock_most_mhz'].map((name) => runs.map((run) => measurementOf(run, name).value)
@@ -195,5 +193,6 @@ export function timingsOf(runs, comparison, subject = null) {
     properties: [listDistinct(({ run }) => format.parameters(run.params)), `engine ${listDistinct(({ run }) => run.engine)}`,
       `${listDistinct(({ sortedUs }) => sortedUs.length)} samples in each cache mode`, clockOf(runs),
       'bar: median · line: roofline bound; %: of bound · whisker: IQR'].filter(Boolean),
-    notes: [...missingNotes(timesOfRuns), ...suspectNotes(timesOfRuns)] };
+    notes: [...missingNotes(timesOfRuns), 
+      ...suspectNotes(timesOfRuns.map(({ run, mode, samples }) => ({ run, name: `${mode} samples`, times: samples })))] };
 }

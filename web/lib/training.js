@@ -1,6 +1,7 @@
 // Summarises the training runs of a job: one sentence, a card of bars for each quantity, and missing data.
 import { barRow, card, quantile, trackMark } from '/lib/bars.js';
 import * as format from '/lib/format.js';
+import { suspectNotes, withoutComputation } from '/lib/suspects.js';
 
 const comparedMetrics = [
   { label: 'Epoch time, median', field: 'epoch_ms_median', formatValue: format.ms, ratio: 'speedup_ratio', spread: 'epoch_ms' },
@@ -46,7 +47,8 @@ function verdictOf(pairs) {
     const [from, to] = [titleOf(pair.baseline), titleOf(pair.candidate)];
     const ratio = pair.speedup_ratio;
     if (ratio === null) {
-      return `${to} can’t be compared with ${from}: ${pair.unavailable?.speedup_ratio || 'it was not measured'}.`;
+      const reason = pair.unavailable?.speedup_ratio || 'it was not measured';
+      return `${to} can’t be compared with ${from}: ${withoutComputation(reason)}.`;
     }
     const speed = ratio >= 1 ? `${to} is ${ratio.toFixed(2)} times as fast as ${from}`
       : `${to} is slower than ${from}: it takes ${(1 / ratio).toFixed(2)} times as long`;
@@ -76,10 +78,8 @@ const skippedNotes = (runs) => runs.map((run) => ({ run, steps: run.epochs.filte
   .map(({ run, steps }) => ({ text: `${run.variant}: steps skipped, because a gradient was not finite or too large: ${steps}`,
     bad: true }));
 
-const suspectNotes = (runs) => runs.flatMap((run) => run.epochs.filter((epoch) => epoch.suspect)
-  .map((epoch) => ({ text: `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`, bad: true })));
-
-const notesOf = (runs) => [...missingNotes(runs), ...skippedNotes(runs), ...suspectNotes(runs)];
+const notesOf = (runs) => [...missingNotes(runs), ...skippedNotes(runs),
+  ...suspectNotes(runs.map((run) => ({ run, name: 'epochs', times: run.epochs })))];
 
 /** Returns the content for lib/comparison.js; null while no epoch is measured. */
 export function trainingOf(runs, pairs) {
