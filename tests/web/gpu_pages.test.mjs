@@ -204,6 +204,15 @@ test('long names of kernels hide no times in the comparison of two traces', asyn
   await page.close();
 });
 
+test('names in the legend of a layer’s timeline have distinct colours', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${ids.jobs['Layer, prefill of 2048 tokens']}`);
+  await page.locator('#timeline-canvas[data-settled="true"]').waitFor();
+  const colours = await page.locator('#timeline-legend .key').evaluateAll((keys) => keys.map((key) => key.style.background));
+  assert.ok(colours.length >= 6);
+  assert.equal(new Set(colours).size, colours.length, colours.join(' '));
+  await page.close();
+});
+
 test('independent launches are listed with their blocks', async () => {
   const { 'Layer, decode': decode, 'Layer, prefill of 2048 tokens': prefill } = ids.jobs;
   const { baseline } = ids.runs['Layer, decode'];

@@ -54,9 +54,9 @@ function labelOf(name, launches, kernels) {
 
 // Distinguishable with colour vision deficiency (after Paul Tol's "muted" scheme); contrast with the panel at least 3:1.
 const lightColours = ['#332288', '#117733', '#aa4499', '#88600b', '#1f7fa8', '#882255', '#2a8577', '#c0505f', '#6f6f1e',
-  '#5a6773'];
+  '#5a6773', '#b5460f', '#3f3f46'];
 const darkColours = ['#9d95f0', '#5fc27e', '#d884c9', '#ddcc77', '#88ccee', '#d97fa9', '#5fc9b8', '#ee8b98', '#bcbc5c',
-  '#94a3af'];
+  '#94a3af', '#ff9a4d', '#e8eef4'];
 
 /** Gives each name the next colour when it first occurs. */
 export class NameColours {
