@@ -139,6 +139,8 @@ static bool has_pipeline_of(const counted_unit *unit, const char *const names[])
 #define BLOCKS_BY_REGISTERS "launch__occupancy_limit_registers"
 #define BLOCKS_BY_SHARED "launch__occupancy_limit_shared_mem"
 #define BLOCKS_BY_WARPS "launch__occupancy_limit_warps"
+#define BLOCKS_BY_MAXIMUM "launch__occupancy_limit_blocks"
+#define BLOCKS_BY_BARRIERS "launch__occupancy_limit_barriers"
 #define SHARED_ATOMICS "smsp__inst_executed_op_shared_atom.sum"
 #define SHARED_CONFLICTS "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 #define SHARED_WAVEFRONTS "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
@@ -285,31 +287,47 @@ static bool is_hidden_by_warps(const rl_rule *stall) {
 
 enum { NEARLY_FULL_PCT = 80 }; /* with fewer occupied warp slots, further warps can hide latencies */
 
-/* A resource of the multiprocessor that permits no more resident warps than the kernel has. */
+/* What permits no more resident warps than the kernel has. */
 typedef struct warp_limit {
-  const char *name; /* of the resource; NULL: more warps would fit, or the resource is unknown */
+  const char *permits; /* subject and verb: "registers permit"; NULL: more warps would fit, or the limit is unknown */
   const char *advice;
 } warp_limit;
 
+static const warp_limit no_limit = {NULL, NULL},
+                        register_limit = {"registers permit",
+                                          "Overlap this stall with more independent work per thread. More warps fit only if a "
+                                          "thread needs fewer registers."},
+                        shared_limit = {"shared memory permits",
+                                        "Overlap this stall with more independent work per thread, or let more warps share the "
+                                        "shared memory of a block."},
+                        register_and_shared_limit = {"registers and shared memory permit",
+                                                     "Overlap this stall with more independent work per thread. More blocks fit "
+                                                     "only if each needs fewer registers and less shared memory."},
+                        block_limit = {"the maximum of resident blocks permits",
+                                       "Overlap this stall with more warps per block (128 to 256 threads), or more independent "
+                                       "work per thread."},
+                        barrier_limit = {"barriers permit",
+                                         "Overlap this stall with more independent work per thread. More warps fit only with "
+                                         "fewer named barriers, or larger blocks."};
+
 static warp_limit warp_limit_of(const rl_metric_values *values) {
-  static const warp_limit none = {NULL, NULL},
-                          registers = {"registers",
-                                       "Overlap this stall with more independent work per thread. More warps fit only if a "
-                                       "thread needs fewer registers."},
-                          shared = {"shared memory",
-                                    "Overlap this stall with more independent work per thread, or let more warps share the "
-                                    "shared memory of a block."},
-                          both = {"registers and shared memory",
-                                  "Overlap this stall with more independent work per thread. More blocks fit only if each needs "
-                                  "fewer registers and less shared memory."};
   const double occupied_pct = rl_metric_values_get(values, OCCUPIED_WARP_SLOTS),
                theoretical_pct = rl_metric_values_get(values, THEORETICAL_WARP_SLOTS),
                by_registers = rl_metric_values_get(values, BLOCKS_BY_REGISTERS),
                by_shared = rl_metric_values_get(values, BLOCKS_BY_SHARED),
-               by_warps = rl_metric_values_get(values, BLOCKS_BY_WARPS);
+               by_warps = rl_metric_values_get(values, BLOCKS_BY_WARPS),
+               by_maximum = rl_metric_values_get(values, BLOCKS_BY_MAXIMUM),
+               by_barriers = rl_metric_values_get(values, BLOCKS_BY_BARRIERS), by_memory = fmin(by_registers, by_shared),
+               by_others = fmin(by_maximum, by_barriers);
   const bool is_at_limit = theoretical_pct < NEARLY_FULL_PCT && occupied_pct >= 0.9 * theoretical_pct;
-  if (!is_at_limit || !(fmin(by_registers, by_shared) < by_warps)) return none;
-  return by_registers < by_shared ? registers : by_shared < by_registers ? shared : both;
+  const bool is_known = isfinite(by_registers + by_shared + by_warps + by_maximum + by_barriers);
+  /* A limit of 0 blocks must be wrong, because the kernel ran. If warps are the limit, it is the block size. */
+  if (!is_at_limit || !is_known || fmin(by_memory, by_others) < 1 || by_warps <= fmin(by_memory, by_others)) return no_limit;
+  if (by_memory < by_others)
+    return by_registers < by_shared ? register_limit : by_shared < by_registers ? shared_limit : register_and_shared_limit;
+  /* The size that the driver chooses for shared memory often permits exactly the maximum of blocks. */
+  if (by_maximum <= by_barriers) return by_maximum < by_registers ? block_limit : no_limit;
+  return by_barriers < by_memory ? barrier_limit : no_limit;
 }
 
 static const char *advice_on_latency(const rl_metric_values *values, const warp_stall *stall) {
@@ -318,7 +336,7 @@ static const char *advice_on_latency(const rl_metric_values *values, const warp_
   if (is_hidden_by_warps(stall->rule) &&
       !(rl_metric_values_get(values, OCCUPIED_WARP_SLOTS) * used_sm_ratio >= NEARLY_FULL_PCT)) {
     const warp_limit limit = warp_limit_of(values);
-    return limit.name ? limit.advice : "Overlap this stall with more warps, or more independent work per thread.";
+    return limit.permits ? limit.advice : "Overlap this stall with more warps, or more independent work per thread.";
   }
   return strchr(stall->rule->message, '|') + 1; /* the advice of the rule */
 }
@@ -347,9 +365,9 @@ static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
     append(&v, " Longest stall: %s, %.0f %% of a warp's time.", strncmp(title, "Stall ", 6) == 0 ? title + 6 : title, stall.pct);
   }
   const warp_limit limit = warp_limit_of(values);
-  if (limit.name)
-    append(&v, " Warps occupy %.0f %% of their slots, which is all that %s permit%s.",
-           rl_metric_values_get(values, OCCUPIED_WARP_SLOTS), limit.name, strcmp(limit.name, "shared memory") == 0 ? "s" : "");
+  if (limit.permits)
+    append(&v, " Warps occupy %.0f %% of their slots; %s %.0f %%.", rl_metric_values_get(values, OCCUPIED_WARP_SLOTS),
+           limit.permits, rl_metric_values_get(values, THEORETICAL_WARP_SLOTS));
   return v;
 }
 
@@ -393,7 +411,9 @@ const char *rl_kernel_verdict_metric(size_t index) {
                                        THEORETICAL_WARP_SLOTS,
                                        BLOCKS_BY_REGISTERS,
                                        BLOCKS_BY_SHARED,
-                                       BLOCKS_BY_WARPS};
+                                       BLOCKS_BY_WARPS,
+                                       BLOCKS_BY_MAXIMUM,
+                                       BLOCKS_BY_BARRIERS};
   enum {
     MEMORY_UNITS = sizeof memory_units / sizeof *memory_units - 1,
     COMPUTE_UNITS = sizeof compute_units / sizeof *compute_units - 1,

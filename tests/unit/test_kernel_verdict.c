@@ -53,6 +53,8 @@ static const alias aliases[] = {
     {"by_registers", "launch__occupancy_limit_registers"},
     {"by_shared", "launch__occupancy_limit_shared_mem"},
     {"by_warps", "launch__occupancy_limit_warps"},
+    {"by_maximum", "launch__occupancy_limit_blocks"},
+    {"by_barriers", "launch__occupancy_limit_barriers"},
     {"unselected", "smsp__average_warps_issue_stalled_not_selected_per_issue_active.ratio"},
 };
 enum { ALIASES = sizeof aliases / sizeof *aliases };
@@ -232,23 +234,44 @@ static void more_warps_are_advised_only_if_they_hide_the_stall(void **state) {
     assert_string_equal(make_verdict(stalls[i].metrics).advice, stalls[i].advice);
 }
 
-/* A kernel with as many warps as its registers or shared memory permit can't get more warps by a larger grid. */
+#define MANY_BLOCKS "by_maximum=32 by_barriers=32 "
+#define SMALL_BLOCKS "warps=48 possible=50 by_warps=64 "
+
+/* A kernel with as many warps as its registers, shared memory or blocks permit can't get more warps by a larger grid. */
 static void a_verdict_on_latency_names_what_limits_the_warps(void **state) {
   (void)state;
+  static const char about_registers[] = "if a thread needs fewer registers.", about_blocks[] = "more warps per block",
+                    about_barriers[] = "fewer named barriers, or larger blocks.", unspecific[] = "with more warps,";
   static const struct {
     const char *metrics, *limit, *advice;
   } kernels[] = {
-      {"warps=19 possible=18.75 by_registers=1 by_shared=1 by_warps=5",
-       " Warps occupy 19 % of their slots, which is all that registers and shared memory permit.",
+      {MANY_BLOCKS "warps=19 possible=18.75 by_registers=1 by_shared=1 by_warps=5",
+       " Warps occupy 19 % of their slots; registers and shared memory permit 19 %.",
        "More blocks fit only if each needs fewer registers and less shared memory."},
-      {"warps=17 possible=18.75 by_registers=1 by_shared=2 by_warps=5",
-       " Warps occupy 17 % of their slots, which is all that registers permit.", "if a thread needs fewer registers."},
-      {"warps=19 possible=18.75 by_registers=2 by_shared=1 by_warps=5",
-       " Warps occupy 19 % of their slots, which is all that shared memory permits.", "share the shared memory of a block."},
-      {"warps=16 possible=18.75 by_registers=1 by_shared=1 by_warps=5", NULL, "with more warps,"}, /* the grid is too small */
-      {"warps=75 possible=80 by_registers=4 by_shared=5 by_warps=5", NULL, "with more warps,"},
-      {"warps=75 possible=75 by_registers=4 by_shared=5 by_warps=4", NULL, "with more warps,"}, /* the block size limits them */
-      {"warps=19 possible=18.75 by_shared=1", NULL, "with more warps,"},
+      {MANY_BLOCKS "warps=17 possible=18.75 by_registers=1 by_shared=2 by_warps=5",
+       " Warps occupy 17 % of their slots; registers permit 19 %.", about_registers},
+      {MANY_BLOCKS "warps=19 possible=18.75 by_registers=2 by_shared=1 by_warps=5",
+       " Warps occupy 19 % of their slots; shared memory permits 19 %.", "share the shared memory of a block."},
+      {MANY_BLOCKS "warps=16 possible=18.75 by_registers=1 by_shared=1 by_warps=5", NULL, unspecific}, /* the grid is small */
+      {MANY_BLOCKS "warps=75 possible=80 by_registers=4 by_shared=5 by_warps=5", NULL, unspecific},
+      {MANY_BLOCKS "warps=75 possible=75 by_registers=4 by_shared=5 by_warps=4", NULL,
+       unspecific}, /* the block size is the limit */
+      {MANY_BLOCKS "warps=19 possible=18.75 by_registers=0 by_shared=1 by_warps=5", NULL, unspecific}, /* 0 blocks can't run */
+      {MANY_BLOCKS "warps=19 possible=18.75 by_shared=1", NULL, unspecific},
+      {"warps=19 possible=18.75 by_registers=1 by_shared=2 by_warps=5", NULL, unspecific},
+      /* blocks of 32 threads, of which a multiprocessor holds at most 32 */
+      {SMALL_BLOCKS "by_registers=42 by_shared=228 by_maximum=32 by_barriers=64",
+       " Warps occupy 48 % of their slots; the maximum of resident blocks permits 50 %.", about_blocks},
+      {SMALL_BLOCKS "by_registers=33 by_shared=32 by_maximum=32 by_barriers=32",
+       " Warps occupy 48 % of their slots; the maximum of resident blocks permits 50 %.", about_blocks},
+      {SMALL_BLOCKS "by_registers=32 by_shared=228 by_maximum=32 by_barriers=32", NULL, unspecific},
+      {SMALL_BLOCKS "by_registers=31 by_shared=228 by_maximum=32 by_barriers=32",
+       " Warps occupy 48 % of their slots; registers permit 50 %.", about_registers},
+      {SMALL_BLOCKS "by_registers=42 by_shared=228 by_maximum=32 by_barriers=31",
+       " Warps occupy 48 % of their slots; barriers permit 50 %.", about_barriers},
+      {SMALL_BLOCKS "by_registers=31 by_shared=228 by_maximum=32 by_barriers=31", NULL, unspecific},
+      {SMALL_BLOCKS "by_registers=30 by_shared=228 by_maximum=32 by_barriers=31",
+       " Warps occupy 48 % of their slots; registers permit 50 %.", about_registers},
   };
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
     char metrics[256];
