@@ -404,7 +404,22 @@ static void stored_floors_are_computed_again(void **state) {
                                 "SELECT pass_id || ':' || suspect_reason AS line FROM epochs WHERE suspect = 1 AND pass_id = 2 "
                                 "UNION ALL SELECT DISTINCT mode || ':' || suspect_reason FROM samples WHERE suspect = 1");
   assert_string_equal(suspects, "warm:GPU throttled");
+  assert_int_equal(query_integer_on(old.handle, "SELECT count(*) FROM passes WHERE suspect_cause IS NOT NULL"), 0);
   free(works), free(values), free(suspects);
+  rl_db_close(&old);
+}
+
+/* Samples of 30 us are also below the corrected floor of 33 us. */
+static void times_below_a_corrected_floor_have_a_cause(void **state) {
+  (void)state;
+  rl_db old;
+  open_with_wrong_floors(&old);
+  ASSERT_OK(rl_db_execute(&old, "UPDATE samples SET device_us = 30 WHERE mode = 'cold'", "test", &err));
+  ASSERT_OK(create_or_upgrade(&old, rl_current_schema()));
+  char *causes = select_lines(&old, "SELECT id || ':' || suspect_cause AS line FROM passes WHERE suspect_cause IS NOT NULL");
+  assert_non_null(strstr(causes, "5:Check that the run does all of its work"));
+  assert_null(strchr(causes, '\n'));
+  free(causes);
   rl_db_close(&old);
 }
 
@@ -472,6 +487,7 @@ int main(void) {
                                      cmocka_unit_test(stored_skipped_steps_are_those_of_each_epoch),
                                      cmocka_unit_test(stored_sums_of_shared_memory_are_marked),
                                      cmocka_unit_test(stored_floors_are_computed_again),
+                                     cmocka_unit_test(times_below_a_corrected_floor_have_a_cause),
                                      cmocka_unit_test(stored_bytes_of_convolutions_are_corrected)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

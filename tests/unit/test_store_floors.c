@@ -333,6 +333,25 @@ static void the_cause_of_a_time_below_its_floor_follows_from_the_ceilings(void *
   }
 }
 
+/* A report names other processes only beside ceilings that apply to its run. After a change of clocks it has none. */
+static void reports_name_processes_that_disturbed_their_ceilings(void **state) {
+  fixture *f = *state;
+  static const rate shared[] = {{"dram_read_bytes_per_s", 1e11}, {"other_process_7_memory_bytes", 1048576}, {0}};
+  static const char *const properties[] = {TEST_GPU_PROPERTIES, GPU_PROPERTIES("580.1", "1755000")};
+  execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, shared);
+  for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+    char sql[96];
+    const int64_t job = store_timing(f->store, (timing_results){properties[i], "", NAN, 20, 1e5, 1e5});
+    snprintf(sql, sizeof sql, "SELECT min(id) FROM runs WHERE job_id = %lld", (long long)job);
+    cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_REPORT_RUN, RL_BIND_INTEGER(":run", query_integer(f, sql)));
+    const char *disturbed = cJSON_GetStringValue(json_at(rows, "0.ceilings_disturbed_reason")),
+               *missing = cJSON_GetStringValue(json_at(rows, "0.ceilings_reason"));
+    if (i == 0) assert_true(missing == NULL && disturbed != NULL && strstr(disturbed, "pid 7 (1 MiB)") != NULL);
+    else assert_true(missing != NULL && strstr(missing, "at other clocks") != NULL && disturbed == NULL);
+    cJSON_Delete(rows);
+  }
+}
+
 /* A blog reports 285 µs for a transformer layer on an H100, whose products alone are 829 GFLOP. */
 static void a_layer_in_285_us_is_suspect(void **state) {
   fixture *f = *state;
@@ -505,6 +524,7 @@ int main(void) {
                                      WITH_STORE(a_sample_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_time_just_below_its_floor_has_enough_digits),
                                      WITH_STORE(the_cause_of_a_time_below_its_floor_follows_from_the_ceilings),
+                                     WITH_STORE(reports_name_processes_that_disturbed_their_ceilings),
                                      WITH_STORE(a_layer_in_285_us_is_suspect),
                                      WITH_STORE(samples_of_a_throttled_device_are_suspect),
                                      WITH_STORE(suites_drop_times_of_throttled_epochs),

@@ -35,7 +35,10 @@ SELECT json_object(
         'no ceilings of this device were measured yet') END,
     'ceilings_disturbed_reason', (
       SELECT ceiling_pass.disturbed_reason FROM v_ceiling_passes ceiling_pass
-      WHERE ceiling_pass.device_identity = device_row.identity AND ceiling_pass.driver IS device_row.driver)),
+      WHERE ceiling_pass.device_identity = device_row.identity AND ceiling_pass.driver IS device_row.driver
+        AND ceiling_pass.sm_clock_max_mhz IS device_row.sm_clock_max_mhz
+        AND ceiling_pass.memory_clock_max_mhz IS device_row.memory_clock_max_mhz
+        AND ceiling_pass.clock_setting IS device_row.clock_setting)),
   (SELECT json_group_array(json_array(name, value, reason)) FROM (
      SELECT pass.name || '__' || measurement.name AS name, measurement.value, measurement.reason FROM passes pass
        JOIN measurements measurement ON measurement.pass_id = pass.id

@@ -10,5 +10,7 @@ UPDATE passes SET suspect_cause = (
     ELSE printf('Check that the run does all of its work, and that its time includes all of it. It is unknown whether other '
       || 'processes used the device while job %d measured the ceilings.', job) END
   FROM v_other_processes WHERE v_other_processes.pass_id = passes.ceilings_id)
-WHERE id = :pass AND (EXISTS (SELECT 1 FROM epochs WHERE pass_id = :pass AND suspect = 1)
-  OR EXISTS (SELECT 1 FROM samples WHERE pass_id = :pass AND suspect = 1))
+WHERE id = :pass AND (
+  EXISTS (SELECT 1 FROM epochs WHERE pass_id = :pass AND suspect = 1 AND suspect_reason GLOB '* is faster than its floor of *')
+  OR EXISTS (
+    SELECT 1 FROM samples WHERE pass_id = :pass AND suspect = 1 AND suspect_reason GLOB '* is faster than its floor of *'))
