@@ -9,14 +9,12 @@
 /* --- values -------------------------------------------------------------------------------------------------------------- */
 
 char *rl_metric_format(char *cell, const char *key, double value) {
-  char unit[RL_METRIC_UNIT_SIZE];
-  rl_quantity_text text;
+  char text[RL_METRIC_TEXT_SIZE];
   if (isnan(value)) return rl_format_count(cell, value);
-  if (rl_metric_text(key, value, &text)) return snprintf(cell, RL_CELL_SIZE, "%s", text.text), cell;
-  if (fabs(value) >= 1e4) return rl_format_count(cell, value);
+  if (rl_metric_unit_word(key) != NULL) snprintf(cell, RL_CELL_SIZE, "%s", rl_metric_text(text, key, value, 4));
   /* A rate has no symbol: its unit is too wide for the cell, and the metric's name contains the unit. */
-  if (rl_metric_unit_word(key) == NULL) snprintf(cell, RL_CELL_SIZE, "%.4g", value);
-  else snprintf(cell, RL_CELL_SIZE, "%.4g %s", value, rl_metric_unit(unit, key));
+  else if (fabs(value) >= 1e4) rl_format_count(cell, value);
+  else snprintf(cell, RL_CELL_SIZE, "%.4g", value);
   return cell;
 }
 

@@ -209,27 +209,27 @@ static phrase describe_effect(double effect) {
   return p;
 }
 
-/* Formats a value with its unit and at least three digits: "330.6 µs", "61.1 MiB", "98.90 %", "1.234 W". */
-static phrase with_unit(const rl_verdict_metric *metric, double value) {
+enum { VALUE_DIGITS = 4, MAX_VALUE_DIGITS = 12 };
+
+/* Formats a value with its unit and VALUE_DIGITS significant digits: "330.6 µs". If the value that it is compared with would have
+ * the same text, although it differs, both get more digits, at most MAX_VALUE_DIGITS. */
+static phrase with_unit(const rl_verdict_metric *metric, double value, double compared) {
   phrase p;
-  rl_quantity_text text;
-  char unit[RL_METRIC_UNIT_SIZE];
-  const double size = fabs(value);
-  const bool is_plain = size >= 1e-3 && size < 1e15; /* other values have an exponent */
-  const bool has_unit = strcmp(rl_metric_unit(unit, metric->key), "1") != 0;
-  if (rl_metric_text(metric->key, value, &text)) snprintf(p.text, sizeof p.text, "%s", text.text);
-  else
-    snprintf(p.text, sizeof p.text, is_plain ? "%.*f%s%s" : "%.*g%s%s", is_plain ? (int)fmax(0, 3 - floor(log10(size))) : 4,
-             value, has_unit ? " " : "", has_unit ? unit : "");
+  char text[RL_METRIC_TEXT_SIZE], compared_text[RL_METRIC_TEXT_SIZE];
+  for (int digits = VALUE_DIGITS; digits <= MAX_VALUE_DIGITS; digits++) {
+    rl_metric_text(text, metric->key, value, digits), rl_metric_text(compared_text, metric->key, compared, digits);
+    if (value == compared || strcmp(text, compared_text) != 0) break;
+  }
+  snprintf(p.text, sizeof p.text, "%s", text);
   return p;
 }
 
 static phrase describe_medians(const rl_verdict_metric *metric, const rl_verdict_judgement *judgement) {
   phrase p;
   snprintf(p.text, sizeof p.text, "The median of %zu blocks, %.32s, is %.40s the baseline's %.32s (%zu blocks)",
-           judgement->blocks_current, with_unit(metric, judgement->current_median).text,
-           describe_effect(judgement->effect_ratio).text, with_unit(metric, judgement->baseline_median).text,
-           judgement->blocks_baseline);
+           judgement->blocks_current, with_unit(metric, judgement->current_median, judgement->baseline_median).text,
+           describe_effect(judgement->effect_ratio).text,
+           with_unit(metric, judgement->baseline_median, judgement->current_median).text, judgement->blocks_baseline);
   return p;
 }
 
@@ -363,8 +363,8 @@ static double limit_towards(double effect, double limit) { return effect > 0 ? l
 static phrase describe_measured_effect(const rl_verdict_metric *metric, const measured_effect *effect) {
   phrase p;
   snprintf(p.text, sizeof p.text, "%s (median %.32s, %.40s the baseline's %.32s)", effect->name,
-           with_unit(metric, effect->measured->median).text, describe_effect(effect->ratio).text,
-           with_unit(metric, effect->baseline->median).text);
+           with_unit(metric, effect->measured->median, effect->baseline->median).text, describe_effect(effect->ratio).text,
+           with_unit(metric, effect->baseline->median, effect->measured->median).text);
   return p;
 }
 
@@ -387,8 +387,8 @@ static bool passes_all_tests(const comparison *c, const measured_effect *effect,
   else if (lies_within_baseline_mode(c, effect))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                 "The baseline has two modes, %s (%zu blocks) and %s (%zu blocks). %s lie no more than %s %% beyond one of them.",
-                with_unit(c->metric, modes->low).text, modes->low_count, with_unit(c->metric, modes->high).text,
-                modes->high_count, text.text, in_percent(threshold).text);
+                with_unit(c->metric, modes->low, modes->high).text, modes->low_count,
+                with_unit(c->metric, modes->high, modes->low).text, modes->high_count, text.text, in_percent(threshold).text);
   else if (lies_within_limit(effect->ratio, limit))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                 "%s differ no more than runs of this metric do without a cause: the limit is %s %%%s.", text.text,
@@ -398,7 +398,7 @@ static bool passes_all_tests(const comparison *c, const measured_effect *effect,
     set_verdict(
         judgement, RL_VERDICT_INCONCLUSIVE,
         "%s are only %s the last earlier runs (%s), within their limit of %s %%: the metric drifted away from the baseline.",
-        text.text, describe_effect(step).text, with_unit(c->metric, judgement->recent_median).text,
+        text.text, describe_effect(step).text, with_unit(c->metric, judgement->recent_median, effect->measured->median).text,
         in_percent(limit_towards(effect->ratio, limit)).text);
   else if (cycles_contradict(c, effect, &cycles))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.",
@@ -486,7 +486,8 @@ static void judge_metric(comparison *c, const char *quarantine_reason) {
     return judge_too_few_blocks(c, judgement);
   if (isnan(judgement->effect_ratio) || (isnan(judgement->interval_low_ratio) && judgement->effect_ratio == 0))
     return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s against %s in the baseline: a ratio needs positive values.",
-                       with_unit(metric, judgement->current_median).text, with_unit(metric, judgement->baseline_median).text);
+                       with_unit(metric, judgement->current_median, judgement->baseline_median).text,
+                       with_unit(metric, judgement->baseline_median, judgement->current_median).text);
   if (fabs(judgement->effect_ratio) > metric->threshold_ratio) judge_large_effect(c, judgement);
   else judge_small_effect(c, judgement);
 }

@@ -1,7 +1,11 @@
 #include "base/metric_unit.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/quantity.h"
 
 static const struct {
   const char *word, *symbol;
@@ -47,21 +51,25 @@ char *rl_metric_unit(char *unit, const char *key) {
   return unit;
 }
 
-static rl_quantity_text ratio_text(double ratio) {
-  rl_quantity_text percent;
-  snprintf(percent.text, sizeof percent.text, "%.2f %%", 100 * ratio);
-  return percent;
-}
+static rl_scaled_quantity scale_ratio(double ratio) { return (rl_scaled_quantity){100 * ratio, "%"}; }
 
-bool rl_metric_text(const char *key, double value, rl_quantity_text *text) {
+char *rl_metric_text(char *text, const char *key, double value, int digits) {
   static const struct {
     const char *word;
-    double factor; /* from the unit of the value to that of `format` */
-    rl_quantity_text (*format)(double value);
-  } formats[] = {{"ns", 1e-3, rl_us_text}, {"us", 1, rl_us_text},       {"ms", 1, rl_ms_text},
-                 {"s", 1e3, rl_ms_text},   {"bytes", 1, rl_bytes_text}, {"ratio", 1, ratio_text}};
+    double factor; /* from the unit of the value to that of `scale` */
+    rl_scaled_quantity (*scale)(double value);
+  } scales[] = {{"ns", 1e-3, rl_scale_us}, {"us", 1, rl_scale_us},       {"ms", 1, rl_scale_ms},
+                {"s", 1e3, rl_scale_ms},   {"bytes", 1, rl_scale_bytes}, {"ratio", 1, scale_ratio}};
+  char unit[RL_METRIC_UNIT_SIZE];
+  rl_scaled_quantity scaled = {value, rl_metric_unit(unit, key)};
   const char *word = rl_metric_unit_word(key);
-  for (size_t i = 0; word != NULL && i < sizeof formats / sizeof *formats; i++)
-    if (strcmp(word, formats[i].word) == 0) return *text = formats[i].format(value * formats[i].factor), true;
-  return false;
+  for (size_t i = 0; word != NULL && i < sizeof scales / sizeof *scales; i++)
+    if (strcmp(word, scales[i].word) == 0) scaled = scales[i].scale(value * scales[i].factor);
+  const double size = fabs(scaled.value);
+  const bool is_plain = size >= 1e-3 && size < 1e15; /* other values have an exponent */
+  const bool has_unit = strcmp(scaled.unit, "1") != 0;
+  snprintf(text, RL_METRIC_TEXT_SIZE, is_plain ? "%.*f%s%s" : "%.*g%s%s",
+           is_plain ? (int)fmax(0, digits - 1 - floor(log10(size))) : digits, scaled.value, has_unit ? " " : "",
+           has_unit ? scaled.unit : "");
+  return text;
 }

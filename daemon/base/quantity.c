@@ -2,36 +2,46 @@
 #include "base/quantity.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
-static rl_quantity_text format_digits(double value, const char *unit) {
-  const double size = fabs(value);
-  rl_quantity_text quantity;
-  if (size > 0 && size < 1) snprintf(quantity.text, sizeof quantity.text, "%#.3g %s", value, unit);
-  else snprintf(quantity.text, sizeof quantity.text, "%.*f %s", size == 0 ? 0 : size < 100 ? 2 : 1, value, unit);
-  return quantity;
+rl_scaled_quantity rl_scale_ms(double ms) {
+  return fabs(ms) < 1000 ? (rl_scaled_quantity){ms, "ms"} : (rl_scaled_quantity){ms / 1000, "s"};
 }
 
-rl_quantity_text rl_ms_text(double ms) {
-  const double size = fabs(ms);
-  rl_quantity_text seconds;
-  if (size < 1000) return format_digits(ms, "ms");
-  snprintf(seconds.text, sizeof seconds.text, size < 10000 ? "%.3f s" : "%.2f s", ms / 1000);
-  return seconds;
-}
-
-rl_quantity_text rl_us_text(double us) {
+rl_scaled_quantity rl_scale_us(double us) {
   const double size = fabs(us);
-  if (size >= 1000) return rl_ms_text(us / 1000);
-  return size > 0 && size < 1 ? format_digits(us * 1000, "ns") : format_digits(us, "µs");
+  if (size >= 1000) return rl_scale_ms(us / 1000);
+  return size > 0 && size < 1 ? (rl_scaled_quantity){us * 1000, "ns"} : (rl_scaled_quantity){us, "µs"};
 }
+
+rl_scaled_quantity rl_scale_bytes(double bytes) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t step = 0;
+  for (; fabs(bytes) >= 1024 && step + 1 < sizeof units / sizeof *units; step++) bytes /= 1024;
+  return (rl_scaled_quantity){bytes, units[step]};
+}
+
+static rl_quantity_text format_duration(rl_scaled_quantity duration) {
+  const double size = fabs(duration.value);
+  rl_quantity_text text;
+  if (size > 0 && size < 1) snprintf(text.text, sizeof text.text, "%#.3g %s", duration.value, duration.unit);
+  else {
+    const bool is_in_seconds = strcmp(duration.unit, "s") == 0;
+    const int decimals = is_in_seconds ? (size < 10 ? 3 : 2) : size == 0 ? 0 : size < 100 ? 2 : 1;
+    snprintf(text.text, sizeof text.text, "%.*f %s", decimals, duration.value, duration.unit);
+  }
+  return text;
+}
+
+rl_quantity_text rl_ms_text(double ms) { return format_duration(rl_scale_ms(ms)); }
+rl_quantity_text rl_us_text(double us) { return format_duration(rl_scale_us(us)); }
 
 rl_quantity_text rl_bytes_text(double bytes) {
+  const rl_scaled_quantity scaled = rl_scale_bytes(bytes);
   rl_quantity_text text;
-  if (fabs(bytes) < 1024) snprintf(text.text, sizeof text.text, "%.0f B", bytes);
-  else if (fabs(bytes) < 1048576) snprintf(text.text, sizeof text.text, "%.1f KiB", bytes / 1024);
-  else if (fabs(bytes) < 10240.0 * 1048576) snprintf(text.text, sizeof text.text, "%.1f MiB", bytes / 1048576);
-  else snprintf(text.text, sizeof text.text, "%.1f GiB", bytes / 1073741824);
+  snprintf(text.text, sizeof text.text, "%.*f %s", strcmp(scaled.unit, "B") == 0 ? 0 : 1, scaled.value, scaled.unit);
   return text;
 }
 

@@ -512,23 +512,30 @@ static void a_metrics_value_has_the_unit_of_its_size(void **state) {
   static const struct {
     const char *key;
     double value;
-    const char *text; /* NULL: the unit has no format */
+    const char *text; /* with 4 digits */
   } cases[] = {{"copy/vector/time_warm_us_median", 21693, "21.69 ms"},
                {"copy/vector/time_warm_us_median", 0.64, "640.0 ns"},
-               {"train/fp16/epoch_ms_median", 0.5, "0.500 ms"},
+               {"train/fp16/epoch_ms_median", 0.5, "0.5000 ms"},
                {"train/fp16/epoch_ms_median", -18400, "-18.40 s"},
                {"total_s", 2, "2.000 s"},
-               {"gap_ns", 1500, "1.50 µs"},
-               {"peak_memory_bytes", 61.1 * 1048576, "61.1 MiB"},
-               {"peak_memory_bytes", 100, "100 B"},
+               {"gap_ns", 1500, "1.500 µs"},
+               {"gap_ns", 0, "0 µs"},
+               {"peak_memory_bytes", 61.1 * 1048576, "61.10 MiB"},
+               {"peak_memory_bytes", 12.3 * 1073741824, "12.30 GiB"},
+               {"peak_memory_bytes", 12.34 * 1073741824, "12.34 GiB"},
+               {"peak_memory_bytes", 100, "100.0 B"},
                {"test_accuracy_ratio", 0.989, "98.90 %"},
-               {"images_per_s", 5, NULL},
-               {"power_w", 5, NULL}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_quantity_text text = {""};
-    assert_int_equal(rl_metric_text(cases[i].key, cases[i].value, &text), cases[i].text != NULL);
-    assert_string_equal(text.text, cases[i].text != NULL ? cases[i].text : "");
-  }
+               {"skipped_ratio", 0.0003, "0.03000 %"},
+               {"skipped_ratio", 1.5e-5, "0.001500 %"},
+               {"skipped_ratio", 1.5e-6, "0.00015 %"},
+               {"images_per_s", 4625.49, "4625 images/s"},
+               {"power_w", 5, "5.000 W"},
+               {"launches", 1e-4, "0.0001"},
+               {"launches", 1e15, "1e+15"}};
+  char text[RL_METRIC_TEXT_SIZE];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_string_equal(rl_metric_text(text, cases[i].key, cases[i].value, 4), cases[i].text);
+  assert_string_equal(rl_metric_text(text, "train/fp16/epoch_ms_median", 20.0012, 6), "20.0012 ms");
 }
 
 int main(void) {

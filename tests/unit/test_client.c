@@ -99,6 +99,10 @@ static void test_cells_show_values_with_their_unit(void **state) {
   assert_string_equal(rl_format_us(cell, -0.64), "-640.0 ns");
   assert_string_equal(rl_format_bytes(cell, 98.2 * 1048576), "98.2 MiB");
   assert_string_equal(rl_format_bytes(cell, 1048575), "1024.0 KiB");
+  assert_string_equal(rl_format_bytes(cell, 1024), "1.0 KiB");
+  assert_string_equal(rl_format_bytes(cell, 1023 * 1048576.0), "1023.0 MiB");
+  assert_string_equal(rl_format_bytes(cell, 1024 * 1048576.0), "1.0 GiB");
+  assert_string_equal(rl_format_bytes(cell, 1536 * 1073741824.0), "1.5 TiB");
   assert_string_equal(rl_format_bytes(cell, 32768), "32.0 KiB");
   assert_string_equal(rl_format_bytes(cell, 512), "512 B");
   assert_string_equal(rl_format_operations_per_s(cell, 999e9), "999.0 GFLOP/s");

@@ -161,17 +161,30 @@ static void each_rule_decides_at_its_limit(void **state) {
   }
 }
 
-static void a_reason_has_times_with_the_unit_of_their_size(void **state) {
+static void the_values_of_a_reason_differ_if_the_medians_differ(void **state) {
   (void)state;
-  double baseline[BLOCKS], current[BLOCKS];
-  fill_blocks(20000, baseline), fill_blocks(20900, current);
-  rl_verdict_blocks run = {baseline, NULL, BLOCKS};
-  rl_verdict_judgement judged = judge_metric((rl_verdict_metric){.key = "relu/vector/time_cold_us_median",
-                                                                 .threshold_ratio = 0.05,
-                                                                 .baseline_runs = &run,
-                                                                 .baseline_run_count = 1,
-                                                                 .current = {current, NULL, BLOCKS}});
-  assert_verdict(&judged, RL_VERDICT_SAME, "20.90 ms, is 4.5 % above the baseline's 20.00 ms");
+  static const struct {
+    const char *key;
+    double baseline, current;
+    const char *reason;
+  } medians[] = {
+      {"relu/vector/time_cold_us_median", 20000, 20900, "20.90 ms, is 4.5 % above the baseline's 20.00 ms"},
+      {"relu/vector/time_cold_us_median", 20000, 20000, "20.00 ms, is equal to the baseline's 20.00 ms"},
+      {"relu/vector/time_cold_us_median", 20000, 20001, "20.001 ms, is 0.005 % above the baseline's 20.000 ms"},
+      {"peak_memory_bytes", 12.3 * 1073741824, 12.34 * 1073741824, "12.34 GiB, is 0.33 % above the baseline's 12.30 GiB"},
+      {"skipped_ratio", 1e-5, 1.01e-5, "0.001010 %, is 1 % above the baseline's 0.001000 %"},
+      {"energy_j", 500, 501, "501.0 J, is 0.2 % above the baseline's 500.0 J"}};
+  for (size_t i = 0; i < sizeof medians / sizeof *medians; i++) {
+    double baseline[BLOCKS], current[BLOCKS];
+    fill_blocks(medians[i].baseline, baseline), fill_blocks(medians[i].current, current);
+    rl_verdict_blocks run = {baseline, NULL, BLOCKS};
+    rl_verdict_judgement judged = judge_metric((rl_verdict_metric){.key = medians[i].key,
+                                                                   .threshold_ratio = 0.05,
+                                                                   .baseline_runs = &run,
+                                                                   .baseline_run_count = 1,
+                                                                   .current = {current, NULL, BLOCKS}});
+    assert_verdict(&judged, RL_VERDICT_SAME, medians[i].reason);
+  }
 }
 
 /* --- what can't be compared --------------------------------------------------------------------------------------------- */
@@ -386,7 +399,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(an_effect_beyond_the_threshold_needs_confirmation),
                                      cmocka_unit_test(confirming_blocks_are_compared_with_their_own_baseline),
                                      cmocka_unit_test(each_rule_decides_at_its_limit),
-                                     cmocka_unit_test(a_reason_has_times_with_the_unit_of_their_size),
+                                     cmocka_unit_test(the_values_of_a_reason_differ_if_the_medians_differ),
                                      cmocka_unit_test(a_missing_or_other_baseline_is_incomparable),
                                      cmocka_unit_test(the_first_different_condition_is_named),
                                      cmocka_unit_test(dropped_blocks_are_counted_and_can_be_too_many),

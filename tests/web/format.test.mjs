@@ -12,7 +12,9 @@ test('the suffix of a name selects the unit', () => {
     ['time_cold_us_spread_ratio', 0.156, '15.60 %'],
     ['achieved_bytes_per_s', 247569856, '247.6 MB/s'], ['dram_copy_bytes_per_s', 4.51e12, '4.51 TB/s'],
     ['fp32_operations_per_s', 235813075180, '235.8 GFLOP/s'], ['images_per_s', 4625.49, '4\u202f625 images/s'],
-    ['peak_memory_bytes', 65016824, '62.0 MiB'], ['sm_active_pct', 12.5, '12.50 %'], ['power_w_most', 512, '512 W'],
+    ['peak_memory_bytes', 65016824, '62.0 MiB'],
+    ['peak_memory_bytes', 1023 * 2 ** 20, '1023.0 MiB'], ['peak_memory_bytes', 2 ** 30, '1.0 GiB'],
+    ['sm_active_pct', 12.5, '12.50 %'], ['power_w_most', 512, '512 W'],
     ['sm_clock_least_mhz', 1965, '1\u202f965 MHz'], ['temperature_c', 41, '41 °C'], ['launches_per_step', 9, '9'],
     ['phase_clock_error_us', 0.07, '70.00 ns'], ['relative_error', 0.0017, '0.00170'], ['relative_error', 2.1e-4, '2.10e-4'],
   ];
