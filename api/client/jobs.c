@@ -122,7 +122,9 @@ int rl_command_list(rl_cli *cli, rl_error *err) {
     rl_print_runs(stdout, rl_json_at(job, "runs"));
     putchar('\n');
   }
-  if (cJSON_GetArraySize(rl_json_at(jobs, "items")) == 0) puts("no jobs yet; rooflinectl run --help describes them");
+  if (cJSON_GetArraySize(rl_json_at(jobs, "items")) == 0)
+    puts(all ? "no jobs yet; rooflinectl run --help describes them"
+             : "no jobs outside of suite runs; rooflinectl run --help describes jobs, and list --all shows those of suite runs");
   if (cJSON_IsString(rl_json_at(jobs, "next_cursor"))) printf("older jobs are not listed; the page has them: %s\n", cli->url);
   return RL_EXIT_COMPLETED;
 }

@@ -213,13 +213,14 @@ static cJSON *get_verdicts(rl_cli *cli, long long run, rl_error *err) {
 }
 
 static int print_comparison(rl_cli *cli, const cJSON *comparison, const comparison_options *options, rl_error *err) {
-  const bool is_whole = options->kernel[0] < 0 && options->kernel[1] < 0;
-  RL_CLEANUP(rl_json_free) cJSON *a = get_verdicts(cli, options->run[0], err);
+  const bool is_whole =
+      options->kernel[0] < 0 && options->kernel[1]<0, has_kernels = cJSON_GetArraySize(rl_json_at(comparison, "kernels"))> 0;
+  RL_CLEANUP(rl_json_free) cJSON *a = has_kernels ? get_verdicts(cli, options->run[0], err) : NULL;
   RL_CLEANUP(rl_json_free) cJSON *b = a != NULL ? get_verdicts(cli, options->run[1], err) : NULL;
-  if (b == NULL) return -1;
+  if (has_kernels && b == NULL) return -1;
   rl_print_run_comparison(stdout, comparison, (const cJSON *const[]){a, b}, options->all);
   if (is_whole && print_timelines(cli, options->run, err) < 0) return -1;
-  if (!options->all && cJSON_GetArraySize(rl_json_at(comparison, "kernels")) > 0)
+  if (!options->all && has_kernels)
     printf("\nNot shown: further tables of numbers (rooflinectl compare %lld %lld --all)\n", options->run[0], options->run[1]);
   return RL_EXIT_COMPLETED;
 }

@@ -40,7 +40,7 @@ def test_every_rate_is_measured_or_has_a_reason(worker):
     assert (values["throttled_ratio"] is None) == (values["power_w_most"] is None)
     assert values["throttled_ratio"] is None or 0 <= values["throttled_ratio"] <= 1
     # /proc/stat has the times of the processors; NVML lists the processes that use a GPU.
-    assert (values["other_processes_cpu_time_ratio"] is not None) == (values["throttled_ratio"] is None)
+    assert values["other_processes_cpu_time_ratio"] is None or values["other_processes_before"] is None
     assert 0 <= (values["other_processes_cpu_time_ratio"] or 0) <= 1
     if values["sm_clock_most_mhz"] is not None:
         assert values["sm_clock_least_mhz"] <= values["sm_clock_most_mhz"]

@@ -193,6 +193,6 @@ export function timingsOf(runs, comparison, subject = null) {
     properties: [listDistinct(({ run }) => format.parameters(run.params)), `engine ${listDistinct(({ run }) => run.engine)}`,
       `${listDistinct(({ sortedUs }) => sortedUs.length)} samples in each cache mode`, clockOf(runs),
       'bar: median · line: roofline bound; %: of bound · whisker: IQR'].filter(Boolean),
-    notes: [...missingNotes(timesOfRuns), 
+    notes: [...missingNotes(timesOfRuns),
       ...suspectNotes(timesOfRuns.map(({ run, mode, samples }) => ({ run, name: `${mode} samples`, times: samples })))] };
 }
