@@ -95,7 +95,8 @@ static int open_store(const char *folder, bool shared, rl_store **store, rl_erro
   opened->lock_fd = -1;
   opened->write_wait_ms = shared ? SHARED_WRITE_WAIT_MS : DAEMON_WRITE_WAIT_MS;
   rl_timed_mutex_init(&opened->writer_mutex);
-  rl_timed_mutex_init(&opened->writable.mutex);
+  rl_timed_mutex_init(&opened->check_mutex);
+  pthread_mutex_init(&opened->failed_write.mutex, NULL);
   pthread_mutex_init(&opened->readers_mutex, NULL);
   pthread_mutex_init(&opened->cached_tokens_mutex, NULL);
   rl_condition_init(&opened->reader_returned);
@@ -126,7 +127,8 @@ void rl_store_close(rl_store *store) {
   pthread_cond_destroy(&store->reader_returned);
   pthread_mutex_destroy(&store->readers_mutex);
   pthread_mutex_destroy(&store->cached_tokens_mutex);
-  rl_timed_mutex_destroy(&store->writable.mutex);
+  pthread_mutex_destroy(&store->failed_write.mutex);
+  rl_timed_mutex_destroy(&store->check_mutex);
   rl_timed_mutex_destroy(&store->writer_mutex);
   free(store->file);
   free(store->folder);
@@ -200,9 +202,10 @@ int rl_store_end_transaction_changing(rl_store *store, int rc, rl_change change,
   if (rc >= 0) {
     rl_revisions_begin_commit(&store->revisions);
     if (rl_db_run(&store->writer, err, "commit") < 0) rc = -1;
-    rl_revisions_end_commit(&store->revisions, store->writer.handle, change);
+    const bool wrote = rl_revisions_end_commit(&store->revisions, store->writer.handle, change);
+    if (rc >= 0 && wrote) rl_store_record_write(store); /* a commit without changes succeeds on a broken disk too */
   }
-  if (rc >= 0 || err != NULL) rl_store_record_write(store, rc >= 0 ? NULL : err);
+  if (rc < 0 && err != NULL) rl_store_record_failed_write(store, err);
   /* SQLite may already have rolled the transaction back, for example on a full disk. */
   if (rc < 0 && !sqlite3_get_autocommit(store->writer.handle)) rl_db_run(&store->writer, NULL, "rollback");
   rl_timed_mutex_unlock(&store->writer_mutex);

@@ -30,8 +30,8 @@ void rl_revisions_open(rl_revisions *revisions, sqlite3 *writer) {
 /* Counts the commits of other programs. This process holds the database's lock now, so every change of the change counter since
  * its own last commit comes from another program. */
 void rl_revisions_begin_transaction(rl_revisions *revisions, sqlite3 *writer) {
-  if (revisions->change_counter == NULL) return;
   revisions->rows_before = sqlite3_total_changes64(writer);
+  if (revisions->change_counter == NULL) return;
   uint32_t changes = read_change_counter(revisions);
   if (changes == atomic_load(&revisions->counted_changes)) return;
   atomic_fetch_add(&revisions->everything, 1);
@@ -48,15 +48,16 @@ void rl_revisions_count_change(rl_revisions *revisions, rl_change change) {
   if (change.job_id != 0) atomic_fetch_add(&revisions->jobs[(uint64_t)change.job_id % RL_JOB_REVISIONS], 1);
 }
 
-void rl_revisions_end_commit(rl_revisions *revisions, sqlite3 *writer, rl_change change) {
+bool rl_revisions_end_commit(rl_revisions *revisions, sqlite3 *writer, rl_change change) {
+  const bool wrote = sqlite3_total_changes64(writer) != revisions->rows_before;
   if (revisions->change_counter != NULL) {
-    bool wrote = sqlite3_total_changes64(writer) != revisions->rows_before;
     uint32_t changes = read_change_counter(revisions), expected = atomic_load(&revisions->counted_changes) + (wrote ? 1 : 0);
     if (wrote) rl_revisions_count_change(revisions, change);
     if (changes != expected) atomic_fetch_add(&revisions->everything, 1); /* another program has committed meanwhile */
     atomic_store(&revisions->counted_changes, changes);
   }
   atomic_store(&revisions->committing, false);
+  return wrote;
 }
 
 /* Returns true when the counters have counted every commit. This is safe without a lock: a commit of this process sets

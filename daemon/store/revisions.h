@@ -35,10 +35,10 @@ typedef struct rl_change {
 /* Maps the WAL index. The database must be in WAL mode. */
 void rl_revisions_open(rl_revisions *revisions, sqlite3 *writer);
 /* Called with the writer's mutex locked: the first function after BEGIN IMMEDIATE, the second before COMMIT, the third after
- * COMMIT. */
+ * COMMIT. The third returns whether the transaction has written a row. */
 void rl_revisions_begin_transaction(rl_revisions *revisions, sqlite3 *writer);
 void rl_revisions_begin_commit(rl_revisions *revisions);
-void rl_revisions_end_commit(rl_revisions *revisions, sqlite3 *writer, rl_change change);
+bool rl_revisions_end_commit(rl_revisions *revisions, sqlite3 *writer, rl_change change);
 /* Counts a change that readers see although it is not in the database, such as a job's state `storing`. */
 void rl_revisions_count_change(rl_revisions *revisions, rl_change change);
 /* Implements rl_store_revision. */

@@ -24,8 +24,8 @@ int rl_store_open(const char *folder, rl_store **store, rl_error *err);
  * schema is not the one of this program. */
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
-/* Fails if the state folder has less than 1 MiB of free space or can't be written (checked at most once a second), or if the last
- * transaction failed because of the disk, less than 10 s ago. The message names no file. */
+/* Fails if the state folder's file system has less than 1 MiB of free space, is read-only or does not answer, or if a transaction
+ * failed because of the disk less than 10 s ago and none has written rows since. Writes nothing. The message names no file. */
 int rl_store_check_writable(rl_store *store, rl_error *err);
 /* Returns whether to repeat a call of the store that failed with err: another program, such as `rooflinectl token`, holds the
  * database's lock, less than 5 s have passed since begin_ns (rl_monotonic_ns of the first attempt), and no stop signal is pending

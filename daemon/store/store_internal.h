@@ -39,13 +39,13 @@ struct rl_store {
   struct {
     _Atomic int64_t pending, delivered, failed_attempts, given_up;
   } webhook_counts;
-  _Atomic int64_t
-      write_failed_ns;    /* time (rl_monotonic_ns) of the last transaction, if it failed because of the disk; 0: it did not */
-  struct {                /* for rl_store_check_writable */
-    rl_timed_mutex mutex; /* guards the members below */
-    int64_t space_checked_ns; /* 0: never */
-    rl_error space_error, write_error;
-  } writable;
+  rl_timed_mutex check_mutex;     /* held while rl_store_check_writable waits for the file system; writers never lock it */
+  _Atomic int64_t check_began_ns; /* time (rl_monotonic_ns) at which the thread that holds check_mutex locked it; 0: none */
+  struct {
+    pthread_mutex_t mutex; /* guards the members below; held only briefly */
+    int64_t time_ns;       /* time (rl_monotonic_ns) of the last write, if it failed because of the disk; 0: it did not */
+    rl_error error;
+  } failed_write;
   pthread_mutex_t readers_mutex; /* guards the members below */
   pthread_cond_t reader_returned;
   LIST_HEAD(, rl_cursor) idle_readers, busy_readers; /* connections that no query uses, and those that queries use */
@@ -77,8 +77,10 @@ int rl_store_end_transaction_changing(rl_store *store, int rc, rl_change change,
 /* Does the same for a transaction that changes data of all kinds. */
 int rl_store_end_transaction_changing_all(rl_store *store, int rc, rl_error *err);
 
-/* Records for rl_store_check_writable that a transaction was committed (err: NULL) or has failed. */
-void rl_store_record_write(rl_store *store, const rl_error *err);
+/* Record for rl_store_check_writable that a transaction has written rows and was committed, or that it has failed. Called before
+ * the writer is unlocked, so that the last call belongs to the last transaction. */
+void rl_store_record_write(rl_store *store);
+void rl_store_record_failed_write(rl_store *store, const rl_error *err);
 
 /* Insert an event, inside the transaction of the change that it reports. problem: why the job failed, or NULL. reason: why the
  * pass is unavailable or its process died, or NULL. */

@@ -1,69 +1,66 @@
-/* Checks whether the database can be written, without a change of its data. */
+/* Checks whether the database can be written, without a write, because any client may ask at any rate. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "store/store_internal.h"
 
-enum { NEEDED_BYTES = 1 << 20, MAX_AGE_NS = 1000000000 };
+enum { NEEDED_BYTES = 1 << 20, MAX_CHECK_NS = 1000000000 };
 static const int64_t MEMORY_OF_FAILURE_NS = 10000000000;
 
-/* Reserves NEEDED_BYTES in the state folder and frees them again. The database itself can still have free pages on a full disk,
+/* Fails if the state folder's file system is full or read-only. The database itself can still have free pages on a full disk,
  * which the next jobs or results would use up. */
-static int reserve_space(const rl_store *store, rl_error *err) {
-  RL_CLEANUP(rl_free_text) char *path = NULL;
-  int code = ENOMEM;
-  if (asprintf(&path, "%s/space-check", store->folder) < 0) return rl_fail(err, RL_ERRNO, code, "out of memory");
-  RL_CLEANUP(rl_close_descriptor) int file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  code = file < 0 ? errno : 0;
-  if (file >= 0) {
-    unlink(path);
-    do code = posix_fallocate(file, 0, NEEDED_BYTES);
-    while (code == EINTR);
-  }
-  if (code == 0 || code == EINVAL || code == EOPNOTSUPP) return 0; /* the file system can't reserve space */
-  if (code == ENOSPC || code == EDQUOT)
-    return rl_fail(err, RL_STORAGE, RL_STORAGE_FULL, "the state folder has less than %d bytes of free space", NEEDED_BYTES);
-  return rl_fail(err, RL_ERRNO, code, "the daemon can't write in its state folder: %s", strerror(code));
+static int check_file_system(const rl_store *store, rl_error *err) {
+  struct statvfs status = {0};
+  int code = statvfs(store->folder, &status) < 0 ? errno : 0;
+  if (code == 0 && (status.f_flag & ST_RDONLY) != 0) code = EROFS;
+  if (code != 0) return rl_fail(err, RL_ERRNO, code, "the daemon can't write in its state folder: %s", strerror(code));
+  if (status.f_blocks == 0) return 0; /* the file system has no limit, or does not report its size */
+  const uint64_t free_blocks = geteuid() == 0 ? status.f_bfree : status.f_bavail; /* only root can use the reserved blocks */
+  if (free_blocks * status.f_frsize >= NEEDED_BYTES) return 0;
+  return rl_fail(err, RL_STORAGE, RL_STORAGE_FULL, "the state folder has less than %d bytes of free space", NEEDED_BYTES);
 }
 
-/* Reserves space at most once a second, because any client may ask. */
-static void check_space(rl_store *store) {
-  const int64_t now_ns = rl_monotonic_ns();
-  if (store->writable.space_checked_ns != 0 && now_ns - store->writable.space_checked_ns <= MAX_AGE_NS) return;
-  store->writable.space_error = (rl_error){0};
-  (void)reserve_space(store, &store->writable.space_error);
-  store->writable.space_checked_ns = now_ns;
+/* Does the same in one thread at a time, because statvfs does not return while a file system hangs. The other threads fail when
+ * it has taken MAX_CHECK_NS. */
+static int check_file_system_in_time(rl_store *store, rl_error *err) {
+  const int64_t began_ns = atomic_load(&store->check_began_ns);
+  const int64_t wait_ns = began_ns == 0 ? MAX_CHECK_NS : began_ns + MAX_CHECK_NS - rl_monotonic_ns();
+  if (!rl_timed_mutex_lock_within(&store->check_mutex, wait_ns > 0 ? wait_ns : 0))
+    return rl_fail(err, RL_ERRNO, ETIMEDOUT, "the file system of the state folder does not answer");
+  atomic_store(&store->check_began_ns, rl_monotonic_ns());
+  const int rc = check_file_system(store, err);
+  atomic_store(&store->check_began_ns, 0);
+  rl_timed_mutex_unlock(&store->check_mutex);
+  return rc;
 }
 
 int rl_store_check_writable(rl_store *store, rl_error *err) {
-  rl_timed_mutex_lock(&store->writable.mutex);
-  check_space(store);
-  const rl_error space_error = store->writable.space_error, write_error = store->writable.write_error;
-  rl_timed_mutex_unlock(&store->writable.mutex);
-  const int64_t failed_ns = atomic_load(&store->write_failed_ns);
-  if (space_error.domain != RL_OK) {
-    if (err != NULL) *err = space_error;
-    return -1;
-  }
-  if (failed_ns == 0 || rl_monotonic_ns() - failed_ns > MEMORY_OF_FAILURE_NS) return 0;
-  if (err != NULL) *err = write_error;
-  return rl_wrap(err, "the last write to the database failed");
+  if (check_file_system_in_time(store, err) < 0) return -1;
+  pthread_mutex_lock(&store->failed_write.mutex);
+  const int64_t failed_ns = store->failed_write.time_ns;
+  const bool is_remembered = failed_ns != 0 && rl_monotonic_ns() - failed_ns <= MEMORY_OF_FAILURE_NS;
+  if (is_remembered && err != NULL) *err = store->failed_write.error;
+  pthread_mutex_unlock(&store->failed_write.mutex);
+  return is_remembered ? rl_wrap(err, "the last write to the database failed") : 0;
 }
 
-void rl_store_record_write(rl_store *store, const rl_error *err) {
-  if (err == NULL) {
-    atomic_store(&store->write_failed_ns, 0);
-    return;
-  }
+void rl_store_record_write(rl_store *store) {
+  pthread_mutex_lock(&store->failed_write.mutex);
+  store->failed_write.time_ns = 0;
+  pthread_mutex_unlock(&store->failed_write.mutex);
+}
+
+void rl_store_record_failed_write(rl_store *store, const rl_error *err) {
   if (err->domain != RL_STORAGE ||
       !(err->code == RL_STORAGE_FULL || err->code == RL_STORAGE_IO || err->code == RL_STORAGE_DENIED))
     return;
-  rl_timed_mutex_lock(&store->writable.mutex);
-  store->writable.write_error = *err;
-  rl_timed_mutex_unlock(&store->writable.mutex);
-  atomic_store(&store->write_failed_ns, rl_monotonic_ns());
+  /* A disk that the check of the file system finds full needs no memory: writes succeed again as soon as there is space. */
+  if (err->code == RL_STORAGE_FULL && check_file_system(store, NULL) < 0) return;
+  pthread_mutex_lock(&store->failed_write.mutex);
+  store->failed_write.error = *err;
+  store->failed_write.time_ns = rl_monotonic_ns();
+  pthread_mutex_unlock(&store->failed_write.mutex);
 }
