@@ -207,9 +207,13 @@ static void print_footer(const summary_page *page, const cJSON *report) {
 }
 
 static void print_disturbed_ceilings(summary_page *page, const cJSON *report) {
-  enum { MAX_REASON_LINES = 3 };
-  const char *reason = rl_json_text(report, "ceilings_disturbed_reason");
-  if (reason[0] != '\0') rl_print_disturbed_ceilings(page->out, reason), page->free_lines -= MAX_REASON_LINES;
+  RL_CLEANUP(rl_free_text) char *text = NULL;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  if (out == NULL) return;
+  rl_print_disturbed_ceilings(out, rl_json_text(report, "ceilings_disturbed_reason"));
+  fclose(out);
+  print_block(page, text, 0);
 }
 
 void rl_print_report_summary(FILE *out, const cJSON *report, const cJSON *timeline, const cJSON *comparison) {

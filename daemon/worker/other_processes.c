@@ -22,7 +22,9 @@ static int add_cpu_time(rl_pass_context *pass, const rl_other_processes *before,
   const char *reason = before->processor_times_reason[0] ? before->processor_times_reason : after->processor_times_reason;
   double ratio = reason[0] ? NAN : rl_processor_times_other_ratio(&before->processor_times, &after->processor_times);
   if (!reason[0]) reason = "the times of the processors in /proc/stat have not advanced";
-  return rl_pass_add_measurement(pass, "other_processes_cpu_time_ratio", ratio, reason, err);
+  const rl_named_value times[] = {{"other_processes_cpu_time_ratio", ratio, reason},
+                                  {"other_processes_busy_processors", ratio * after->processor_times.processors, reason}};
+  return rl_pass_add_measurements(pass, times, sizeof times / sizeof *times, err);
 }
 
 int rl_other_processes_add_measurements(rl_pass_context *pass, const rl_other_processes *before, const rl_other_processes *after,

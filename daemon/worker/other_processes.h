@@ -4,7 +4,8 @@
  *   other_process_PID_memory_bytes                   device memory of the process PID, the larger of the two readings; null if
  *                                                   unknown
  *   other_processes_cpu_time_ratio                  CPU time of other processes / elapsed time, both summed over the processors
- *                                                   that the worker may use; null, with the reason, if unknown and on a GPU */
+ *                                                   that the worker may use; null, with the reason, if unknown and on a GPU
+ *   other_processes_busy_processors                 this ratio * the number of these processors */
 #ifndef RL_WORKER_OTHER_PROCESSES_H
 #define RL_WORKER_OTHER_PROCESSES_H
 

@@ -51,6 +51,7 @@ int rl_processor_times_read(const char *path, rl_processor_times *times, rl_erro
   if (found < CPU_COUNT(&usable))
     return rl_fail(err, RL_ERRNO, ENODATA, "%s lists %d of the %d processors that the worker may use", path, found,
                    CPU_COUNT(&usable));
+  times->processors = found;
   times->elapsed_s = (busy_ticks + idle_ticks) * tick_s;
   times->other_processes_s = busy_ticks * tick_s - own_cpu_s();
   return 0;

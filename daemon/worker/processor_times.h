@@ -4,8 +4,9 @@
 
 #include "base/error.h"
 
-/* Sums over these processors since the system was booted. Differences of two readings are meaningful. */
+/* Their number, and sums over them since the system was booted. Differences of two readings are meaningful. */
 typedef struct rl_processor_times {
+  int processors;           /* number */
   double elapsed_s;         /* busy and idle time */
   double other_processes_s; /* busy time less the CPU time of this process. Includes interrupts, and time that the hypervisor gave
                              * to other guests */

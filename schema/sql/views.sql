@@ -285,34 +285,47 @@ FROM samples sample JOIN passes pass ON pass.id = sample.pass_id JOIN runs run O
   ON job.id = pass.job_id;
 
 -- One row for each timing pass: how other processes used its device meanwhile. Column shared: 1 if other processes had the GPU
--- open or used more than 5 % of the time of the CPU's processors, 0 if not, NULL if unknown. An idle system uses less than 5 %,
--- and the best samples of ceilings hardly become longer by it. Column device_use: the same as a clause; NULL: unknown. Column
--- processes: the processes on the GPU, before and after the pass; NULL: none, or unknown.
+-- open, or used more than 5 % of the time of the CPU's processors or more than that of half a processor; 0 if not; NULL if unknown.
+-- An idle system uses less than 5 %, and the best samples of ceilings hardly become longer by it. A few busy processes on a CPU
+-- with many processors also use less, but can take much of the memory bandwidth. Column device_use: the same as a clause, with the
+-- three processes that use most memory; NULL: unknown. Column processes: the processes on the GPU, before and after the pass;
+-- NULL: none, or unknown.
 CREATE VIEW v_other_processes AS
-SELECT job, run, pass_id, device, measures_ceilings, processes,
-  CASE WHEN processes IS NOT NULL OR cpu_time_ratio > 0.05 THEN 1 WHEN process_count = 0 OR cpu_time_ratio <= 0.05 THEN 0 END
-    AS shared,
-  CASE WHEN processes IS NOT NULL THEN 'other processes had the GPU open (' || processes || ')'
-    WHEN process_count = 0 THEN 'no other process had the GPU open'
-    WHEN cpu_time_ratio > 0.05 THEN printf('other processes used %.0f %% of the processors'' time', cpu_time_ratio * 100)
-    WHEN cpu_time_ratio <= 0.05 THEN printf('other processes used only %.1f %% of the processors'' time', cpu_time_ratio * 100)
-    END AS device_use
+SELECT job, run, pass_id, device, measures_ceilings, processes, shared,
+  CASE WHEN processes IS NOT NULL
+       THEN printf('other processes had the GPU open when the measurement began or ended (%s%s)', largest_processes,
+                   iif(listed_count > 3, printf(' and %d more', listed_count - 3), ''))
+       WHEN process_count = 0 THEN 'no other process had the GPU open when the measurement began and ended'
+       WHEN shared IS NOT NULL
+       THEN printf('other processes, interrupts or the hypervisor used %s%.1f %% of the processors'' time%s during the measurement',
+                   iif(shared, '', 'only '), cpu_time_ratio * 100,
+                   coalesce(' (' || round(busy_processors, 2) || ' processors)', '')) END AS device_use
 FROM (
-  SELECT pass.job_id AS job, pass.run_id AS run, pass.id AS pass_id, job.device, pass.measures_ceilings,
-    (SELECT group_concat(printf('pid %s%s', replace(replace(name, 'other_process_', ''), '_memory_bytes', ''),
-                                iif(value IS NULL, '', printf(' (%.0f MiB)', value / 1048576))), ', ')
-     FROM measurements WHERE pass_id = pass.id AND name GLOB 'other_process_*_memory_bytes') AS processes,
-    (SELECT iif(count(value) = 2, max(value), NULL) FROM measurements
-     WHERE pass_id = pass.id AND name IN ('other_processes_before', 'other_processes_after')) AS process_count,
-    (SELECT value FROM measurements WHERE pass_id = pass.id AND name = 'other_processes_cpu_time_ratio') AS cpu_time_ratio
-  FROM passes pass JOIN jobs job ON job.id = pass.job_id
-  WHERE pass.ordinal = 0);
+  SELECT *, CASE WHEN processes IS NOT NULL THEN 1 WHEN process_count = 0 THEN 0
+    ELSE cpu_time_ratio > 0.05 OR busy_processors > 0.5 END AS shared
+  FROM (
+    SELECT *, json_array_length(listed) AS listed_count,
+      (SELECT group_concat(value ->> 'text', ', ') FROM json_each(listed)) AS processes,
+      (SELECT group_concat(text, ', ') FROM (
+        SELECT value ->> 'text' AS text FROM json_each(listed) ORDER BY value ->> 'bytes' DESC LIMIT 3)) AS largest_processes
+    FROM (
+      SELECT pass.job_id AS job, pass.run_id AS run, pass.id AS pass_id, job.device, pass.measures_ceilings,
+        (SELECT json_group_array(json_object('bytes', value, 'text', printf(
+           'pid %s%s', replace(replace(name, 'other_process_', ''), '_memory_bytes', ''),
+           iif(value IS NULL, '', printf(' (%.0f MiB)', value / 1048576)))))
+         FROM measurements WHERE pass_id = pass.id AND name GLOB 'other_process_*_memory_bytes') AS listed,
+        (SELECT iif(count(value) = 2, max(value), NULL) FROM measurements
+         WHERE pass_id = pass.id AND name IN ('other_processes_before', 'other_processes_after')) AS process_count,
+        (SELECT value FROM measurements WHERE pass_id = pass.id AND name = 'other_processes_cpu_time_ratio') AS cpu_time_ratio,
+        (SELECT value FROM measurements WHERE pass_id = pass.id AND name = 'other_processes_busy_processors') AS busy_processors
+      FROM passes pass JOIN jobs job ON job.id = pass.job_id
+      WHERE pass.ordinal = 0)));
 
 -- One row for each ceilings pass during which other processes used the device. Column reason: why its rates may be too low, and
 -- what to do.
 CREATE VIEW v_disturbed_ceilings AS
-SELECT run, pass_id, printf('%s during the measurement, so the rates may be too low: measure them again while nothing else runs '
-  || '(rooflinectl run --kind ceilings --device %s)', device_use, device) AS reason
+SELECT run, pass_id, printf('%s, so the rates may be too low: measure them again while nothing else runs (rooflinectl run --kind '
+  || 'ceilings --device %s)', device_use, device) AS reason
 FROM v_other_processes WHERE measures_ceilings = 1 AND shared = 1;
 
 -- The newest ceilings pass of each device and driver. stale_reason is not NULL if the device now reports another driver or other

@@ -154,28 +154,31 @@ def suspect_summary(daemon):
 
 
 def test_the_cause_of_times_below_the_floor(new_daemon):
-    """While other processes keep the processors busy, ceilings are disturbed, and then they are the likely cause. Ceilings at the
-    threshold, 5 % of the processors' time, are not, so the result is."""
+    """While other processes keep the processors busy, ceilings are disturbed, and then they are the likely cause. Ceilings at
+    both thresholds, 5 % of the processors' time and half a processor, are not, and no cause is likely."""
     with busy_processors():
         ceilings_id = new_daemon.run(ceilings())
     (run,) = new_daemon.get(f"/jobs/{ceilings_id}/results").json()["runs"]
     assert timing(run)["other_processes_cpu_time_ratio"]["value"] > 0.25
     divide_ceilings(new_daemon)
-    use = r"other processes used \d+ % of the processors' time"
+    use = (r"other processes, interrupts or the hypervisor used \d+\.\d % of the processors' time \(\d+\.\d+ processors\) "
+           "during the measurement")
     command = r"\(rooflinectl run --kind ceilings --device cpu\)"
-    assert re.fullmatch(f"{use} during the measurement, so the rates may be too low: measure them again while nothing else runs "
+    assert re.fullmatch(f"{use}, so the rates may be too low: measure them again while nothing else runs "
                         f"{command}", disturbed_reason(new_daemon, ceilings_id))
     summary = suspect_summary(new_daemon)
-    assert re.fullmatch(f"Likely cause: {use} while job {ceilings_id} measured the ceilings, so the floor may be too long. "
-                        f"Measure the ceilings again while nothing else runs {command}, then run this job again.",
+    assert re.fullmatch(f"Likely cause: the ceilings of job {ceilings_id} are too low, because {use}. Measure the ceilings "
+                        f"again while nothing else runs {command}, then run this job again.",
                         summary["suspect_cause"])
-    set_share = "UPDATE measurements SET value = ? WHERE name = 'other_processes_cpu_time_ratio'"
-    for ratio, is_disturbed in ((0.0501, True), (0.05, False)):
-        change(new_daemon, set_share, ratio)
+    set_value = "UPDATE measurements SET value = ? WHERE name = ?"
+    for ratio, processors, is_disturbed in ((0.0501, 0.1, True), (0.004, 0.51, True), (0.05, 0.5, False)):
+        change(new_daemon, set_value, ratio, "other_processes_cpu_time_ratio")
+        change(new_daemon, set_value, processors, "other_processes_busy_processors")
         assert (disturbed_reason(new_daemon, ceilings_id) is not None) == is_disturbed
         cause = suspect_summary(new_daemon)["suspect_cause"]
         assert ("Measure the ceilings again" in cause) == is_disturbed
         assert ("Check that the run does all of its work" in cause) != is_disturbed
+        assert ("Likely cause" in cause) == is_disturbed
 
 
 @pytest.mark.parametrize("change, pointer", [

@@ -325,9 +325,9 @@ static void test_a_kernel_job_is_printed_as_a_table(void **state) {
 }
 
 #define CAUSE                                                                                                               \
-  "Likely cause: other processes used 87 % of the processors' time while job 1 measured the ceilings, so the floor may be " \
-  "too long. Measure the ceilings again while nothing else runs (rooflinectl run --kind ceilings --device cpu), then run "  \
-  "this job again."
+  "Likely cause: the ceilings of job 1 are too low, because other processes had the GPU open when the measurement began "   \
+  "or ended (pid 7 (1 MiB)). Measure the ceilings again while nothing else runs (rooflinectl run --kind ceilings --device " \
+  "cpu), then run this job again."
 #define FLOOR_RUN(VARIANT, US, CAUSE)                                                      \
   "{\"variant\":\"" VARIANT "\",\"engine\":\"cpu\",\"summary\":{\"suspect_cause\":" CAUSE  \
   "},\"samples\":["                                                                        \
@@ -353,7 +353,7 @@ static void test_a_cause_of_suspect_runs_is_printed_once(void **state) {
   assert_non_null(
       strstr(text, "! scalar is suspect (1 of 2 samples): 800.0 µs with a cold cache is faster than\n  its floor of"));
   assert_non_null(strstr(text, "! old is suspect (1 of 2 samples): 500.0 µs"));
-  const char *cause = strstr(text, "  Likely cause: other processes used 87 %");
+  const char *cause = strstr(text, "  Likely cause: the ceilings of job 1");
   assert_true(cause != NULL && strstr(cause + 3, "Likely cause") == NULL);
   assert_non_null(strstr(cause, "\n  Check it.\n"));
   for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))

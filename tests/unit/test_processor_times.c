@@ -62,6 +62,7 @@ static void only_busy_time_of_usable_processors_counts(void **state) {
              processor, processor + 1);
   rl_processor_times after = read_times(path);
   const double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
+  assert_int_equal(after.processors, 1);
   assert_true(fabs(after.elapsed_s - before.elapsed_s - 100 * tick_s) < 1e-9);
   /* This process has used CPU time between the readings, too. */
   const double ratio = rl_processor_times_other_ratio(&before, &after);

@@ -288,30 +288,40 @@ static void a_time_just_below_its_floor_has_enough_digits(void **state) {
   assert_null(strstr(reason, "900.0 µs"));
 }
 
-#define DISTURBED_CPU "other processes used 6 % of the processors' time"
+#define USE_OF_CPU "other processes, interrupts or the hypervisor used "
+#define CPU_TIME(RATIO, PROCESSORS) \
+  {"other_processes_cpu_time_ratio", (RATIO)}, { "other_processes_busy_processors", (PROCESSORS) }
 #define CHECK_THE_RUN "Check that the run does all of its work, and that its time includes all of it."
 
-/* The evidence about the ceilings decides which of the two, the ceilings or the result, is the likely cause. */
+/* If the ceilings were disturbed, they are the likely cause. Otherwise no cause is named. The third CPU has 128 processors. */
 static void the_cause_of_a_time_below_its_floor_follows_from_the_ceilings(void **state) {
   fixture *f = *state;
   static const struct {
     rate conditions[5];
     const char *disturbed, *cause, *action;
-  } cases[] = {{{{"other_processes_cpu_time_ratio", 0.06}, {0}},
-                DISTURBED_CPU " during the measurement, so the rates may be too low",
-                "Likely cause: " DISTURBED_CPU " while job",
+  } cases[] = {{{CPU_TIME(0.06, 0.12), {0}},
+                USE_OF_CPU "6.0 % of the processors' time (0.12 processors) during the measurement, so the rates may be too low",
+                "are too low, because " USE_OF_CPU "6.0 % of",
                 "(rooflinectl run --kind ceilings --device cpu), then run this job again."},
-               {{{"other_processes_cpu_time_ratio", 0.05}, {0}},
+               {{CPU_TIME(0.05, 0.5), {0}},
                 "",
-                "Likely cause: a wrong result or time, because other processes used only 5.0 % of the processors' time",
+                "and " USE_OF_CPU "only 5.0 % of the processors' time (0.5 processors) during the measurement.",
+                CHECK_THE_RUN},
+               {{CPU_TIME(0.047, 6.016), {0}},
+                USE_OF_CPU "4.7 % of the processors' time (6.02 processors) during the measurement, so",
+                "are too low, because " USE_OF_CPU "4.7 % of the",
+                "Measure the ceilings again while nothing else runs"},
+               {{{"other_processes_cpu_time_ratio", 0.04}, {0}}, /* stored before the number of processors was */
+                "",
+                "It is unknown whether other processes used the device while job",
                 CHECK_THE_RUN},
                {{{"other_processes_before", 0}, {"other_processes_after", 1}, {"other_process_7_memory_bytes", 1048576}, {0}},
-                "other processes had the GPU open (pid 7 (1 MiB)) during",
-                "Likely cause: other processes had the GPU open (pid 7 (1 MiB))",
+                "other processes had the GPU open when the measurement began or ended (pid 7 (1 MiB)), so the rates may be",
+                "are too low, because other processes had the GPU open when the measurement began or ended (pid 7 (1 MiB)).",
                 "Measure the ceilings again while nothing else runs"},
                {{{"other_processes_before", 0}, {"other_processes_after", 0}, {0}},
                 "",
-                "Likely cause: a wrong result or time, because no other process had the GPU open while job",
+                "and no other process had the GPU open when the measurement began and ended.",
                 CHECK_THE_RUN},
                {{{"other_processes_before", 0}, {"other_processes_after", NAN}, {"other_processes_cpu_time_ratio", NAN}, {0}},
                 "",
@@ -327,10 +337,30 @@ static void the_cause_of_a_time_below_its_floor_follows_from_the_ceilings(void *
     const int64_t fast = store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "", NAN, 20, 800, 700}),
                   slow = store_timing(f->store, (timing_results){TEST_CPU_PROPERTIES, "", NAN, 20, 901, 700});
     read_result_text(f, fast, "summary.suspect_cause", text);
-    if (!strstr(text, cases[i].cause) || !strstr(text, cases[i].action)) fail_msg("case %zu: cause: %s", i, text);
+    const bool is_likely = strstr(text, "Likely cause: the ceilings of job") == text;
+    if (!strstr(text, cases[i].cause) || !strstr(text, cases[i].action) || is_likely != (cases[i].disturbed[0] != '\0'))
+      fail_msg("case %zu: cause: %s", i, text);
     read_result_text(f, slow, "summary.suspect_cause", text);
     assert_string_equal(text, "");
   }
+}
+
+/* Of four processes, the one with the least memory is not named. The memory of process 5 is unknown. */
+static void the_three_largest_processes_are_named(void **state) {
+  fixture *f = *state;
+  const double mib = 1048576;
+  const rate rates[] = {{"dram_read_bytes_per_s", 1e11},
+                        {"other_process_5_memory_bytes", NAN},
+                        {"other_process_6_memory_bytes", 9 * mib},
+                        {"other_process_7_memory_bytes", 100 * mib},
+                        {"other_process_8_memory_bytes", 20 * mib},
+                        {0}};
+  const rate three[] = {rates[0], rates[1], rates[2], rates[3], {0}};
+  char text[512];
+  read_result_text(f, execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, rates), "disturbed_reason", text);
+  assert_non_null(strstr(text, "ended (pid 7 (100 MiB), pid 8 (20 MiB), pid 6 (9 MiB) and 1 more), so"));
+  read_result_text(f, execute_ceilings_job(f->store, TEST_GPU_PROPERTIES, three), "disturbed_reason", text);
+  assert_non_null(strstr(text, "ended (pid 7 (100 MiB), pid 6 (9 MiB), pid 5), so"));
 }
 
 /* A report names other processes only beside ceilings that apply to its run. After a change of clocks it has none. */
@@ -524,6 +554,7 @@ int main(void) {
                                      WITH_STORE(a_sample_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_time_just_below_its_floor_has_enough_digits),
                                      WITH_STORE(the_cause_of_a_time_below_its_floor_follows_from_the_ceilings),
+                                     WITH_STORE(the_three_largest_processes_are_named),
                                      WITH_STORE(reports_name_processes_that_disturbed_their_ceilings),
                                      WITH_STORE(a_layer_in_285_us_is_suspect),
                                      WITH_STORE(samples_of_a_throttled_device_are_suspect),

@@ -591,13 +591,15 @@ static void other_processes_are_measured_before_and_after(void **state) {
   assert_string_equal(find_measurement(&f, "other_processes_after")->reason, "no NVML");
   assert_string_equal(find_measurement(&f, "other_processes_cpu_time_ratio")->reason,
                       "the times of the processors in /proc/stat have not advanced");
-  process_lists[0] = (rl_other_processes){.processor_times = {100, 10}};
-  process_lists[1] = (rl_other_processes){.processor_times = {108, 12}};
+  process_lists[0] = (rl_other_processes){.processor_times = {16, 100, 10}};
+  process_lists[1] = (rl_other_processes){.processor_times = {16, 108, 12}};
   assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   assert_true(find_measurement(&f, "other_processes_cpu_time_ratio")->value == 0.25);
+  assert_true(find_measurement(&f, "other_processes_busy_processors")->value == 4);
   strcpy(process_lists[1].processor_times_reason, "no /proc");
   assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   assert_true(isnan(find_measurement(&f, "other_processes_cpu_time_ratio")->value));
+  assert_true(isnan(find_measurement(&f, "other_processes_busy_processors")->value));
   assert_string_equal(find_measurement(&f, "other_processes_cpu_time_ratio")->reason, "no /proc");
   process_lists[0] = process_lists[1] = (rl_other_processes){0};
   close_fixture(&f);

@@ -112,14 +112,16 @@ test('without ceilings there is no bound, and the page gives the reason', async 
 test('a ceilings job says whether other processes disturbed it', async () => {
   const id = await submit({ kind: 'ceilings', samples: 1, device: 'cpu' });
   await waitForEnd(id);
-  for (const [ratio, shown] of [[0.05, false], [0.87, true]]) {
+  for (const [ratio, processors, shown] of [[0.05, 0.5, false], [0.87, 1.74, true]]) {
     execFileSync('python3', ['-c', `import sqlite3
 with sqlite3.connect(${JSON.stringify(path.join(scratch, 'state', 'rooflined.db'))}, timeout=60) as database:
-    database.execute("UPDATE measurements SET value = ${ratio} WHERE name = 'other_processes_cpu_time_ratio'")`]);
+    database.execute("UPDATE measurements SET value = ${ratio} WHERE name = 'other_processes_cpu_time_ratio'")
+    database.execute("UPDATE measurements SET value = ${processors} WHERE name = 'other_processes_busy_processors'")`]);
     await new Promise((resolve) => { setTimeout(resolve, 1100); }); // equal requests within a second get the same body
     const page = await openJob(id);
     assert.equal(await page.locator('#disturbed').isVisible(), shown);
-    if (shown) assert.match(await page.locator('#disturbed').innerText(), /^other processes used 87 % of the processors' time/);
+    const use = /^other processes, interrupts or the hypervisor used 87\.0 % of the processors' time \(1\.74 processors\)/;
+    if (shown) assert.match(await page.locator('#disturbed').innerText(), use);
     assert.match(await page.locator('#measurement-table').innerText(), /Processor time of other processes/);
     await page.close();
   }

@@ -1,4 +1,5 @@
 """The ceilings workload in the CPU worker, and in the CUDA worker if there is a GPU."""
+import os
 import pathlib
 import sys
 
@@ -42,6 +43,9 @@ def test_every_rate_is_measured_or_has_a_reason(worker):
     # /proc/stat has the times of the processors; NVML lists the processes that use a GPU.
     assert values["other_processes_cpu_time_ratio"] is None or values["other_processes_before"] is None
     assert 0 <= (values["other_processes_cpu_time_ratio"] or 0) <= 1
+    if values["other_processes_cpu_time_ratio"] is not None:
+        assert values["other_processes_busy_processors"] == pytest.approx(
+            values["other_processes_cpu_time_ratio"] * len(os.sched_getaffinity(0)))
     if values["sm_clock_most_mhz"] is not None:
         assert values["sm_clock_least_mhz"] <= values["sm_clock_most_mhz"]
 

@@ -39,6 +39,7 @@ const phrases = [
   [/^other_processes_(before|after)$/, (when) => `Other processes on the GPU ${when} the run`],
   [/^other_process_(\d+)_memory_bytes$/, (pid) => `Device memory of process ${pid}`],
   [/^other_processes_cpu_time_ratio$/, () => 'Processor time of other processes'],
+  [/^other_processes_busy_processors$/, () => 'Processors that other processes kept busy'],
   [/^context_memory_bytes$/, () => 'CUDA context, kernels and libraries'],
   [/^achieved_bytes_per_s$/, () => 'Achieved bandwidth'],
   [/^(.+)_bytes_per_s$/, (roof) => `${roofWords(roof)} bandwidth`],

@@ -1,12 +1,12 @@
 -- Stores the likely cause of the times of pass :pass that are below their floor, and what to do. Either the time is wrong, or the
--- ceilings are too low because other processes used the device while they were measured.
+-- ceilings are too low because other processes used the device while they were measured. That no such use is known does not
+-- exclude it, so the result is not named as the likely cause.
 UPDATE passes SET suspect_cause = (
   SELECT CASE shared
-    WHEN 1 THEN printf('Likely cause: %s while job %d measured the ceilings, so the floor may be too long. Measure the ceilings '
-      || 'again while nothing else runs (rooflinectl run --kind ceilings --device %s), then run this job again.', device_use, job,
-      device)
-    WHEN 0 THEN printf('Likely cause: a wrong result or time, because %s while job %d measured the ceilings. Check that the run '
-      || 'does all of its work, and that its time includes all of it.', device_use, job)
+    WHEN 1 THEN printf('Likely cause: the ceilings of job %d are too low, because %s. Measure the ceilings again while nothing else '
+      || 'runs (rooflinectl run --kind ceilings --device %s), then run this job again.', job, device_use, device)
+    WHEN 0 THEN printf('Check that the run does all of its work, and that its time includes all of it. Job %d measured the ceilings, '
+      || 'and %s.', job, device_use)
     ELSE printf('Check that the run does all of its work, and that its time includes all of it. It is unknown whether other '
       || 'processes used the device while job %d measured the ceilings.', job) END
   FROM v_other_processes WHERE v_other_processes.pass_id = passes.ceilings_id)
