@@ -252,6 +252,29 @@ def test_the_short_report_begins_with_verdicts_and_fits_60_lines(daemon, profile
     assert "Speed Of Light" not in out
 
 
+def test_a_long_warning_takes_lines_from_the_short_report(daemon, profiled):
+    """Without the warning, the report has 57 lines. The warning has four."""
+    processes = [(f"other_process_419430{i}_memory_bytes", (143771 - i) * 2**20) for i in range(5)]
+
+    def change(statement, rows):
+        with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", timeout=60)) as database, database:
+            (ceilings,), = database.execute("SELECT max(pass_id) FROM v_other_processes WHERE measures_ceilings = 1 "
+                                            "AND device GLOB 'gpu*'")
+            database.executemany(statement, [(ceilings, *row) for row in rows])
+        time.sleep(1.1)  # equal requests within a second get the same body
+
+    change("INSERT INTO measurements (pass_id, name, value) VALUES (?, ?, ?)", processes)
+    try:
+        out, _ = ctl("report", str(profiled["a"]), url=daemon.url)
+    finally:
+        change("DELETE FROM measurements WHERE pass_id = ? AND name = ?", [(name,) for name, _ in processes])
+    assert len(out.splitlines()) <= 60, out
+    warning = out[out.index("! other processes"):out.index("\n\n")]
+    assert warning.count("\n") == 3 and "pid 4194300 (143771 MiB), pid 4194301" in " ".join(warning.split())
+    assert "pid 4194303" not in warning and "and 2 more)" in warning
+    assert re.search(r"^Not shown: \d+ findings", out, re.M)
+
+
 def test_the_short_report_of_a_training_run(daemon, finished):
     run = finished["results"]["runs"][1]["run"]
     out, _ = ctl("report", str(run), url=daemon.url)
