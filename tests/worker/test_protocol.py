@@ -161,7 +161,7 @@ def test_a_bad_request_fails_and_the_next_is_served(workload, params, pointer):
     with fake_worker() as worker:
         (failed,) = worker.execute(workload, params)
         assert failed.type == "FAILED" and failed.payload["domain"] == "input"
-        assert failed.payload["message"].startswith(pointer)
+        assert failed.payload["message"].endswith(f" (at {pointer})")
         assert worker.execute("fake", {})[-1].type == "DONE"
 
 
