@@ -13,7 +13,8 @@ bool rl_utf8_is_valid(const char *text, size_t size);
 /* Replaces every byte that is not part of a valid character by a question mark. */
 void rl_utf8_sanitize(char *text, size_t size);
 /* Returns whether the valid text shows nothing: it is empty, or each of its characters has one of Unicode's properties
- * White_Space and Default_Ignorable_Code_Point (such as U+200B, zero width space). */
+ * White_Space and Default_Ignorable_Code_Point (such as U+200B, zero width space), or is U+2800, a Braille pattern without dots.
+ */
 bool rl_utf8_is_blank(const char *text);
 
 #endif
