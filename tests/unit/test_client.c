@@ -145,22 +145,27 @@ static void test_null_is_not_zero(void **state) {
   cJSON_Delete(document);
 }
 
+/* Prints the results of a job, given as JSON, as rooflinectl does. comparison: NULL if there is none. */
+static void print_results(char *text, size_t size, const char *job, const char *results, const char *comparison) {
+  cJSON *parsed_job = cJSON_Parse(job), *parsed_results = cJSON_Parse(results),
+        *parsed_comparison = comparison != NULL ? cJSON_Parse(comparison) : NULL;
+  FILE *out = fmemopen(text, size, "w");
+  rl_print_results(out, parsed_job, parsed_results, parsed_comparison);
+  fclose(out);
+  cJSON_Delete(parsed_job), cJSON_Delete(parsed_results), cJSON_Delete(parsed_comparison);
+}
+
 static void test_results_fit_80_columns(void **state) {
   (void)state;
-  cJSON *job = cJSON_Parse("{\"id\":1,\"state\":\"completed\",\"device\":\"cpu\"}");
-  cJSON *results = cJSON_Parse(
-      "{\"runs\":[{\"run\":1,\"variant\":\"fp32\",\"dataset\":\"mnist\",\"summary\":{\"epoch_ms_median\":5000,"
-      "\"images_per_s\":12000}},"
-      "{\"run\":2,\"variant\":\"tf32\",\"summary\":{}},"
-      "{\"run\":3,\"variant\":\"fp16\",\"summary\":{\"epoch_ms_median\":2500,\"unavailable\":{\"peak_memory_bytes\":"
-      "\"why\"}}}]}");
-  cJSON *comparison = cJSON_Parse(
-      "{\"items\":[{\"baseline\":{\"variant\":\"fp32\"},\"candidate\":{\"run\":2},\"speedup_ratio\":null},"
-      "{\"baseline\":{\"variant\":\"fp32\"},\"candidate\":{\"run\":3},\"speedup_ratio\":2}]}");
   char text[8192];
-  FILE *out = fmemopen(text, sizeof text, "w");
-  rl_print_results(out, job, results, comparison);
-  fclose(out);
+  print_results(text, sizeof text, "{\"id\":1,\"state\":\"completed\",\"device\":\"cpu\"}",
+                "{\"runs\":[{\"run\":1,\"variant\":\"fp32\",\"dataset\":\"mnist\",\"summary\":{\"epoch_ms_median\":5000,"
+                "\"images_per_s\":12000}},"
+                "{\"run\":2,\"variant\":\"tf32\",\"summary\":{}},"
+                "{\"run\":3,\"variant\":\"fp16\",\"summary\":{\"epoch_ms_median\":2500,\"unavailable\":{\"peak_memory_bytes\":"
+                "\"why\"}}}]}",
+                "{\"items\":[{\"baseline\":{\"variant\":\"fp32\"},\"candidate\":{\"run\":2},\"speedup_ratio\":null},"
+                "{\"baseline\":{\"variant\":\"fp32\"},\"candidate\":{\"run\":3},\"speedup_ratio\":2}]}");
   assert_non_null(strstr(text, "2.00×"));
   assert_non_null(strstr(text, "— fp16, peak memory: why"));
   for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
@@ -168,27 +173,23 @@ static void test_results_fit_80_columns(void **state) {
     for (const char *byte = line; *byte != '\0'; byte++) columns += ((unsigned char)*byte & 0xc0) != 0x80;
     assert_true(columns <= 80);
   }
-  cJSON_Delete(job), cJSON_Delete(results), cJSON_Delete(comparison);
 }
 
 /* With a loss scale, skipped steps are usual. */
 static void test_steps_skipped_without_a_loss_scale_are_named(void **state) {
   (void)state;
-  cJSON *job = cJSON_Parse("{\"id\":1,\"state\":\"completed\",\"device\":\"gpu0\"}");
-  cJSON *results = cJSON_Parse(
+  char text[8192];
+  print_results(
+      text, sizeof text, "{\"id\":1,\"state\":\"completed\",\"device\":\"gpu0\"}",
       "{\"runs\":[{\"run\":1,\"variant\":\"fp16\",\"dataset\":\"mnist\",\"summary\":{},\"epochs\":[{\"loss_scale\":32768,"
       "\"skipped_steps\":1}]},"
       "{\"run\":2,\"variant\":\"tf32\",\"summary\":{},\"epochs\":[{\"loss_scale\":null,\"skipped_steps\":5},"
       "{\"loss_scale\":null,\"skipped_steps\":938}]},"
-      "{\"run\":3,\"variant\":\"fp32\",\"summary\":{},\"epochs\":[{\"loss_scale\":null,\"skipped_steps\":0}]}]}");
-  char text[8192];
-  FILE *out = fmemopen(text, sizeof text, "w");
-  rl_print_results(out, job, results, NULL);
-  fclose(out);
+      "{\"run\":3,\"variant\":\"fp32\",\"summary\":{},\"epochs\":[{\"loss_scale\":null,\"skipped_steps\":0}]}]}",
+      NULL);
   assert_non_null(strstr(text, "! tf32: steps skipped, because a gradient was not finite or too large: 943\n"));
   assert_null(strstr(text, "fp16: steps"));
   assert_null(strstr(text, "fp32: steps"));
-  cJSON_Delete(job), cJSON_Delete(results);
 }
 
 static void test_options_become_fields_of_a_training_job(void **state) {
@@ -303,25 +304,22 @@ static void test_long_items_of_lists_are_not_cut(void **state) {
 
 static void test_a_kernel_job_is_printed_as_a_table(void **state) {
   (void)state;
-  cJSON *job = cJSON_Parse("{\"id\":1,\"kind\":\"kernel\",\"state\":\"completed\",\"device\":\"cpu\"}");
-  cJSON *results = cJSON_Parse(
+  char text[4096];
+  print_results(
+      text, sizeof text, "{\"id\":1,\"kind\":\"kernel\",\"state\":\"completed\",\"device\":\"cpu\"}",
       "{\"runs\":[{\"run\":1,\"workload\":\"relu\",\"variant\":\"scalar\",\"engine\":\"cpu\",\"params\":{\"dtype\":\"fp16\","
       "\"shape\":{\"n\":70001},"
       "\"samples\":20},\"measurements\":[{\"pass\":\"timing\",\"name\":\"time_cold_us_median\",\"value\":12.5,\"reason\":null},"
       "{\"pass\":\"timing\",\"name\":\"achieved_bytes_per_s\",\"value\":2.24e10,\"reason\":null},"
       "{\"pass\":\"timing\",\"name\":\"relative_error\",\"value\":0,\"reason\":null},"
-      "{\"pass\":\"timing\",\"name\":\"time_warm_us_min\",\"value\":null,\"reason\":\"no clock\"}]}]}");
-  char text[4096];
-  FILE *out = fmemopen(text, sizeof text, "w");
-  rl_print_results(out, job, results, NULL);
-  fclose(out);
+      "{\"pass\":\"timing\",\"name\":\"time_warm_us_min\",\"value\":null,\"reason\":\"no clock\"}]}]}",
+      NULL);
   assert_non_null(strstr(text, "relu fp16 n=70001 · engine cpu · samples: 20"));
   assert_non_null(strstr(text, "12.50 µs"));
   assert_non_null(strstr(text, "22.4 GB/s"));
   assert_non_null(strstr(text, "relative error                  0\n"));
   assert_non_null(strstr(text, "— scalar, warm, min: no clock"));
   assert_null(strstr(text, "epoch"));
-  cJSON_Delete(job), cJSON_Delete(results);
 }
 
 #define CAUSE                                                                                                               \
